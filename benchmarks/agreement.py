@@ -2,16 +2,16 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/agreement.py --jobs 15
 
-writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``,
-and ``--table`` prints the means. Methods run at their defaults and see no labels; every view has
-one Gaussian kernel of median width. Slow methods run on small problems only (`takes_part`).
+writes a row for every data set, variant, seed and method to
+``results/agreement/rows.jsonl.gz``, and ``--table`` prints the means. Methods run at
+their defaults and see no labels; every view has one Gaussian kernel of median width.
+Slow methods run on small problems only (`takes_part`).
 
-as it is     the views, or the kernels, of the data set
-noise 1..5   and as many views of twenty normal columns
-levels L     and one random categorical column of L levels, one-hot coded
-shuffled     the samples of the last view in random order
-copies 2..5  the first view as many times
-two camps    all views twice: as they are, and with all samples in one other random order; scored
+as it is     the views, or the kernels, of the data set noise 1..5   and as many views
+of twenty normal columns levels L     and one random categorical column of L levels,
+one-hot coded shuffled     the samples of the last view in random order copies 2..5  the
+first view as many times two camps    all views twice: as they are, and with all samples
+in one other random order; scored
              with the nearer of both structures
 """
 
@@ -31,8 +31,23 @@ from mkclust.stack.discretize import discretize
 from paper.datasets import load
 from records import JOBS, add_rows, parse, read_rows
 
-NAMES = ("breast-cancer", "digits", "digit", "handwritten", "flo17-substitute", "cal-5-substitute")
-NAMES += ("pfold-truncated", "ccv-truncated", "ar10p", "jaffe", "bbcsport", "3sources", "msrc-v5")
+NAMES = (
+    "breast-cancer",
+    "digits",
+    "digit",
+    "handwritten",
+    "flo17-substitute",
+    "cal-5-substitute",
+)
+NAMES += (
+    "pfold-truncated",
+    "ccv-truncated",
+    "ar10p",
+    "jaffe",
+    "bbcsport",
+    "3sources",
+    "msrc-v5",
+)
 NAMES += ("hdigit", "cora", "coil20")
 LARGEST, SMALL, FEW_SEEDS = 2000, 5000, 3
 SLOW = ("lmkkm", "onkc", "lkam")
@@ -53,9 +68,13 @@ def read(name):
     data = load(name)
     rows, y = np.arange(data.n_samples), np.asarray(data.y)
     if len(rows) > LARGEST:
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), LARGEST, replace=False))
+        rows = np.sort(
+            np.random.default_rng(0).choice(len(rows), LARGEST, replace=False)
+        )
     if data.views:
-        return {name: np.asarray(X, dtype=float)[rows] for name, X in data.views.items()}, y[rows]
+        return {
+            name: np.asarray(X, dtype=float)[rows] for name, X in data.views.items()
+        }, y[rows]
     return np.asarray(data.kernels)[:, rows][:, :, rows], y[rows]
 
 
@@ -72,7 +91,9 @@ def read_kernels(name):
 
 def kernels_of(views):
     """Return one Gaussian kernel per view, by the views' names."""
-    return dict(zip(views, default_bank(True, "gaussian").fit_transform(views), strict=True))
+    return dict(
+        zip(views, default_bank(True, "gaussian").fit_transform(views), strict=True)
+    )
 
 
 def vary(kernels, y, variant, seed):
@@ -87,12 +108,17 @@ def vary(kernels, y, variant, seed):
         column = np.eye(int(count))[rng.integers(int(count), size=n)]
         return kernels | kernels_of({"levels": column}), (y,)
     if what == "copies":
-        return kernels | {f"copy {p}": kernels[names[0]] for p in range(1, int(count))}, (y,)
+        return kernels | {
+            f"copy {p}": kernels[names[0]] for p in range(1, int(count))
+        }, (y,)
     order = rng.permutation(n)
     moved = {"shuffled": names[-1:], "two": names}.get(what, [])
     other = {name: kernels[name][np.ix_(order, order)] for name in moved}
     if what == "two":
-        return kernels | {f"other {name}": K for name, K in other.items()}, (y, y[order])
+        return kernels | {f"other {name}": K for name, K in other.items()}, (
+            y,
+            y[order],
+        )
     return kernels | other, (y,)
 
 
@@ -101,7 +127,9 @@ def takes_part(method, size, variant, seed):
     is_slow, is_large = method in SLOW, size > SMALL
     if method in ASKED or (variant in FIXED and not is_slow):
         return True
-    return not (is_slow and is_large) and (seed < FEW_SEEDS or not (is_large or is_slow))
+    return not (is_slow and is_large) and (
+        seed < FEW_SEEDS or not (is_large or is_slow)
+    )
 
 
 def run(name, variant, seed):
@@ -115,7 +143,12 @@ def run(name, variant, seed):
     for method, estimator in METHODS.items():
         if not takes_part(method, len(y) * len(given), variant, seed):
             continue
-        row = {"dataset": name, "variant": variant, "method": method, "n_samples": len(y)}
+        row = {
+            "dataset": name,
+            "variant": variant,
+            "method": method,
+            "n_samples": len(y),
+        }
         row |= {"n_kernels": stack.n_kernels, "n_groups": len(agreement.groups)}
         row |= {"set_aside": list(agreement.set_aside)}
         started = time.perf_counter()
@@ -139,28 +172,42 @@ def problems(names):
     for variant, seeds in [*((v, 1) for v in FIXED), *((v, 10) for v in RANDOM)]:
         one_view = variant.split()[0] in ("as", "noise", "levels")
         for seed in range(seeds):
-            yield from ((name, variant, seed) for name in names if one_view or name != "coil20")
+            yield from (
+                (name, variant, seed) for name in names if one_view or name != "coil20"
+            )
 
 
 def mean_scores(path):
     """Return mean scores by method and variant over the data sets of several views: two frames.
 
-    The first is of all data sets, without the slow methods; the second of the small ones.
+    The first is of all data sets, without the slow methods; the second of the small
+    ones.
     """
     rows = read_rows(path)
     rows = rows[(rows.status == "ok") & (rows.dataset != "coil20")]
-    rows["kind"] = rows.variant.str.replace(r"^(noise|levels|copies) .*", r"\1", regex=True)
+    rows["kind"] = rows.variant.str.replace(
+        r"^(noise|levels|copies) .*", r"\1", regex=True
+    )
     is_slow = rows.method.isin(SLOW)
-    parts = {"all data sets": ~is_slow, "small ones": rows.dataset.isin(rows[is_slow].dataset)}
+    parts = {
+        "all data sets": ~is_slow,
+        "small ones": rows.dataset.isin(rows[is_slow].dataset),
+    }
     return {
-        title: rows[part].pivot_table("ari", ["method", "dataset"], "kind").groupby("method").mean()
+        title: rows[part]
+        .pivot_table("ari", ["method", "dataset"], "kind")
+        .groupby("method")
+        .mean()
         for title, part in parts.items()
     }
 
 
 def main():
     """Run all problems, or print the table of the rows that are there."""
-    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    more = {
+        "datasets": {"nargs": "*", "default": NAMES},
+        "table": {"action": "store_true"},
+    }
     options = parse(__doc__, "agreement/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         options.out.unlink(missing_ok=True)

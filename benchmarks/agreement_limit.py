@@ -2,15 +2,16 @@
 
     OMP_NUM_THREADS=1 python benchmarks/agreement_limit.py
 
-writes a row for every number of samples and limit to ``results/agreement_limit.json`` beside
-itself. "rule" is the limit of the library. Views have weak or strong clusters. A row has
+writes a row for every number of samples and limit to ``results/agreement_limit.json``
+beside itself. "rule" is the limit of the library. Views have weak or strong clusters. A
+row has
 
-false_pairs       share of pairs of independent views that agree (n_pairs of them were compared)
-noise_used        share of problems in which a noise view beside three real ones is used
-real_left_out     share of the real views that are not used
-ari               mean adjusted Rand index of AgreementKKM's clusters with the classes
-ari_without_noise that of a fit on all real views and nothing else
-ari_with_noise    that of a fit on all views, the noise view included
+false_pairs       share of pairs of independent views that agree (n_pairs of them were
+compared) noise_used        share of problems in which a noise view beside three real
+ones is used real_left_out     share of the real views that are not used ari
+mean adjusted Rand index of AgreementKKM's clusters with the classes ari_without_noise
+that of a fit on all real views and nothing else ari_with_noise    that of a fit on all
+views, the noise view included
 """
 
 import json
@@ -37,7 +38,11 @@ MEASURED += ("ari", "ari_without_noise", "ari_with_noise")
 def noise_views(rng, n):
     """Return views that are independent of each other and of everything else."""
     blobs = 2 * rng.normal(size=(3, 5))[rng.integers(3, size=n)]
-    views = [rng.normal(size=(n, 20)), rng.normal(size=(n, 1)), rng.standard_t(2, size=(n, 3))]
+    views = [
+        rng.normal(size=(n, 20)),
+        rng.normal(size=(n, 1)),
+        rng.standard_t(2, size=(n, 3)),
+    ]
     views += [rng.gamma(0.3, size=(n, 5)), blobs + rng.normal(size=(n, 5))]
     views += [np.eye(levels)[rng.permutation(n) % levels] for levels in (2, 4)]
     return [*views, (rng.permutation(n) < n / 10)[:, None].astype(float)]
@@ -45,7 +50,9 @@ def noise_views(rng, n):
 
 def measure(views):
     """Return the stack of one Gaussian kernel per view, and its agreement."""
-    stack = as_stack(list(KernelBank(**ONE_GAUSSIAN).fit_transform(views)), validate=False)
+    stack = as_stack(
+        list(KernelBank(**ONE_GAUSSIAN).fit_transform(views)), validate=False
+    )
     return stack, measure_agreement(stack)
 
 
@@ -84,7 +91,9 @@ def run(n):
             scores[key] = scores.get(key) or score(stack, y, one.coefficients())
             results.append((used[3], 1 - used[:3].mean(), scores[key], *bounds))
     for limit, results in found.items():
-        false = np.mean(np.array(pairs) < (p_value_limit(n) if limit == "rule" else limit))
+        false = np.mean(
+            np.array(pairs) < (p_value_limit(n) if limit == "rule" else limit)
+        )
         row = dict(zip(MEASURED, [false, *np.mean(results, axis=0)], strict=True))
         row = {name: round(float(value), 5) for name, value in row.items()}
         yield {"n_samples": n, "limit": limit, "n_pairs": len(pairs)} | row
@@ -93,4 +102,6 @@ def run(n):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     rows = [json.dumps(row) for n in SAMPLES for row in run(n)]
-    parse(__doc__, "agreement_limit.json").out.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    parse(__doc__, "agreement_limit.json").out.write_text(
+        "[\n" + ",\n".join(rows) + "\n]\n"
+    )

@@ -213,7 +213,10 @@ def is_describe_right(problem):
     """Return whether columns are described by the rows that their ids say."""
     model = model_of().fit({"a": problem.first})
     found, expected = (
-        {(each.cluster, each.feature): each.standardized for each in describe(model, table).effects}
+        {
+            (each.cluster, each.feature): each.standardized
+            for each in describe(model, table).effects
+        }
         for table in (problem.second, by_hand(problem))
     )
     shared = [key for key in expected if key in found]

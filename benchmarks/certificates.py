@@ -2,12 +2,14 @@
 
     OMP_NUM_THREADS=1 python benchmarks/certificates.py [--first-seed 0] [--search-only]
 
-writes the counts of false certificates by family to ``results/certificates.json`` beside itself,
-and adds a row per problem to ``results/certificates.jsonl``, which ``gzip -9`` makes small.
+writes the counts of false certificates by family to ``results/certificates.json``
+beside itself, and adds a row per problem to ``results/certificates.jsonl``, which
+``gzip -9`` makes small.
 
-A certificate is false if a dense eigensolver finds the objective further above the certified lower
-bound than the reported gap, or below the bound. It is open if it is neither a proof nor states the
-probability of an error. The tests draw a smaller sample from `FAMILIES`.
+A certificate is false if a dense eigensolver finds the objective further above the
+certified lower bound than the reported gap, or below the bound. It is open if it is
+neither a proof nor states the probability of an error. The tests draw a smaller sample
+from `FAMILIES`.
 """
 
 import json
@@ -117,7 +119,9 @@ def diagonal(rng):
 def diagonal_groups(rng):
     """Diagonal kernels of few different values: large exact ties."""
     n, m = _size(rng, 50, 1200), int(rng.integers(2, 5))
-    values = rng.choice([0.1, 1.0, 2.0, 5.0, 40.0], size=(m, 6))[:, rng.integers(6, size=n)]
+    values = rng.choice([0.1, 1.0, 2.0, 5.0, 40.0], size=(m, 6))[
+        :, rng.integers(6, size=n)
+    ]
     kernels = [scipy.sparse.diags_array(v).tocsr() for v in values]
     if rng.random() < 0.5:
         kernels = [K.toarray() for K in kernels]
@@ -153,7 +157,9 @@ def dynamic_range(rng):
     kernels = []
     for _ in range(m):
         Q = _orthogonal(rng, n)
-        kernels.append(10 ** rng.uniform(-4, 4) * (Q * 10 ** rng.uniform(-8, 0, size=n)) @ Q.T)
+        kernels.append(
+            10 ** rng.uniform(-4, 4) * (Q * 10 ** rng.uniform(-8, 0, size=n)) @ Q.T
+        )
     return Problem(_symmetric(kernels), int(rng.integers(1, 8)), RAW)
 
 
@@ -183,7 +189,9 @@ def sparse_graphs(rng):
     kernels = []
     for _ in range(m):
         group = rng.integers(int(rng.integers(2, 30)), size=n)
-        B = scipy.sparse.random_array((n, n), density=min(1.0, 4 / n), rng=rng, format="csr")
+        B = scipy.sparse.random_array(
+            (n, n), density=min(1.0, 4 / n), rng=rng, format="csr"
+        )
         B = B.multiply(group[:, None] == group).tocsr() if n <= 600 else B
         kernels.append((B @ B.T + 0.01 * scipy.sparse.eye_array(n)).tocsr())
     return Problem(kernels, k, RAW)
@@ -209,7 +217,15 @@ def noise(rng):
 
 def _one_of(rng, other):
     """Return a problem of one of some families of dense kernels."""
-    families = (disconnected_groups, hidden_groups, other, near_ties, duplicates, noise, categories)
+    families = (
+        disconnected_groups,
+        hidden_groups,
+        other,
+        near_ties,
+        duplicates,
+        noise,
+        categories,
+    )
     return families[int(rng.integers(len(families)))](rng)
 
 
@@ -227,12 +243,18 @@ def streamed(rng):
 
 def streamed_many(rng):
     """More samples than a mix of streamed kernels is held for: products alone have to tell."""
-    n, m, k = int(rng.integers(2001, 2400)), int(rng.integers(2, 4)), int(rng.integers(2, 8))
+    n, m, k = (
+        int(rng.integers(2001, 2400)),
+        int(rng.integers(2, 4)),
+        int(rng.integers(2, 8)),
+    )
     y = rng.integers(k, size=n)
 
     def blobs():
         strength = rng.choice([0.5, 1.0, 3.0])
-        return _gaussian(strength * rng.normal(size=(k, 5))[y] + rng.normal(size=(n, 5)))
+        return _gaussian(
+            strength * rng.normal(size=(k, 5))[y] + rng.normal(size=(n, 5))
+        )
 
     def falling():
         """Return a kernel of random directions whose eigenvalues fall slowly, and nearly tie."""
@@ -272,8 +294,23 @@ def incomplete(rng):
     return Problem(kernels, k, options | {"fill": str(rng.choice(["zero", "rescale"]))})
 
 
-FAMILIES = (disconnected_groups, hidden_groups, diagonal, diagonal_groups, exact_ties, near_ties)
-FAMILIES += (rank_one, dynamic_range, duplicates, many_kernels, sparse_graphs, categories, noise)
+FAMILIES = (
+    disconnected_groups,
+    hidden_groups,
+    diagonal,
+    diagonal_groups,
+    exact_ties,
+    near_ties,
+)
+FAMILIES += (
+    rank_one,
+    dynamic_range,
+    duplicates,
+    many_kernels,
+    sparse_graphs,
+    categories,
+    noise,
+)
 FAMILIES += (single_precision, streamed, incomplete, streamed_many)
 
 
@@ -339,7 +376,9 @@ def summarize(rows):
     }
     rows = rows.rename(columns=names)
     families = rows.groupby("family", sort=False)
-    counts = families.agg({"seed": "size", "error": "count", "converged": "sum", "false": "sum"})
+    counts = families.agg(
+        {"seed": "size", "error": "count", "converged": "sum", "false": "sum"}
+    )
     counts = counts.rename(columns={"seed": "problems", "error": "errors"})
     largest = families[list(names.values())].max()
     kinds = pd.crosstab(rows["family"], rows["kind"])
@@ -352,7 +391,9 @@ def main():
     only = {"action": "store_true", "help": "never prove"}
     more = {"problems": problems, "jobs": JOBS, "search-only": only, "first-seed": seed}
     options = parse(__doc__, "certificates.json", **more)
-    every = ((family, seed) for seed in count(options.first_seed) for family in FAMILIES)
+    every = (
+        (family, seed) for seed in count(options.first_seed) for family in FAMILIES
+    )
     tasks = list(islice(every, options.problems))
     prove = False if options.search_only else "auto"
     path = options.out.with_suffix(".jsonl")
@@ -368,8 +409,14 @@ def main():
     key = "searches only" if options.search_only else "proofs where they pay"
     record = read_record(options.out)
     record[key] = {"problems": len(rows), "false": int(table["false"].sum())}
-    record[key]["families"] = json.loads(table.to_json(orient="index", double_precision=15))
-    write_record(options.out, record, "python benchmarks/certificates.py " + " ".join(sys.argv[1:]))
+    record[key]["families"] = json.loads(
+        table.to_json(orient="index", double_precision=15)
+    )
+    write_record(
+        options.out,
+        record,
+        "python benchmarks/certificates.py " + " ".join(sys.argv[1:]),
+    )
 
 
 if __name__ == "__main__":

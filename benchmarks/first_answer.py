@@ -2,9 +2,9 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --jobs 15
 
-adds a row for every data set, contestant (a method with kernels, or one of `peers.PEERS`) and seed
-to ``results/first_answer/rows.jsonl.gz``, and ``--table`` prints the means. No contestant sees
-labels; all get the number of classes.
+adds a row for every data set, contestant (a method with kernels, or one of
+`peers.PEERS`) and seed to ``results/first_answer/rows.jsonl.gz``, and ``--table``
+prints the means. No contestant sees labels; all get the number of classes.
 
 gaussian          one Gaussian kernel of median width per view, of the rows as they are
 dense, histogram, sparse, directions
@@ -13,7 +13,8 @@ auto              the rule of each view's own kind
 auto + noise      one view of twenty normal columns is added
 auto + levels     one random categorical column of three levels, one-hot coded, is added
 
-Kernels that come as such have no rules: "gaussian" and "auto" are then these kernels themselves.
+Kernels that come as such have no rules: "gaussian" and "auto" are then these kernels
+themselves.
 """
 
 import time
@@ -35,8 +36,16 @@ RULES = ("dense", "histogram", "sparse", "directions")
 KERNELS = ("gaussian", *RULES, "auto")
 FEW = ("gaussian", "auto")
 DISTURBED = ("auto + noise", "auto + levels")
-COMPARED = ("lkam", "localized-simplemkkm", "simplemkkm", "agreement-kkm", "avg-kkm", "lf-mvc")
-# Peers that take minutes from some thousand samples on: they have one seed on more than these.
+COMPARED = (
+    "lkam",
+    "localized-simplemkkm",
+    "simplemkkm",
+    "agreement-kkm",
+    "avg-kkm",
+    "lf-mvc",
+)
+# Peers that take minutes from some thousand samples on: they have one seed on more than
+# these.
 SLOW_PEERS, MANY_SAMPLES = ("SNF", "co-", "NEMO"), 600
 # Takes hours: not run on that many.
 SLOWEST_PEER = "co-training spectral"
@@ -48,7 +57,10 @@ def options_of(kernels, data):
     if not isinstance(data, dict):
         has_kernels = rule not in RULES and kernels not in DISTURBED
         return {"kernels": "precomputed"} if has_kernels else None
-    if rule in ("histogram", "sparse") and min(view.min() for view in data.values()) < 0:
+    if (
+        rule in ("histogram", "sparse")
+        and min(view.min() for view in data.values()) < 0
+    ):
         return None
     return {"kernels": dict.fromkeys(data, rule) if rule in RULES else rule}
 
@@ -96,9 +108,16 @@ def run(name, contestant, kernels):
     """Return the rows of one contestant, a method with kernels or, without kernels, a peer."""
     warnings.simplefilter("ignore")
     data, y = read(name)
-    row = {"dataset": name, "kernels": kernels, "method": contestant, "n_samples": len(y)}
+    row = {
+        "dataset": name,
+        "kernels": kernels,
+        "method": contestant,
+        "n_samples": len(y),
+    }
     answered = (
-        answers(data, y, contestant, kernels) if kernels else answers_of_peer(data, y, contestant)
+        answers(data, y, contestant, kernels)
+        if kernels
+        else answers_of_peer(data, y, contestant)
     )
     rows = []
     try:
@@ -118,7 +137,9 @@ def problems(names, contestants):
         slow_first = sorted(PEERS, key=lambda peer: not peer.startswith(SLOW_PEERS))
         yield from ((name, peer, "") for peer in slow_first for name in names)
     for method in COMPARED if "ours" in contestants else ():
-        everything = (*KERNELS, *DISTURBED) if method in ("agreement-kkm", "avg-kkm") else FEW
+        everything = (
+            (*KERNELS, *DISTURBED) if method in ("agreement-kkm", "avg-kkm") else FEW
+        )
         yield from ((name, method, kernels) for kernels in everything for name in names)
 
 
@@ -131,14 +152,21 @@ def mean_scores(rows):
 
 def main():
     """Run all problems, and print what failed and the mean scores."""
-    more = {"datasets": {"nargs": "*", "default": NAMES}, "table": {"action": "store_true"}}
+    more = {
+        "datasets": {"nargs": "*", "default": NAMES},
+        "table": {"action": "store_true"},
+    }
     more["contestants"] = {"nargs": "*", "default": ("ours", "peers")}
     options = parse(__doc__, "first_answer/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
         todo = problems(options.datasets, options.contestants)
         add_rows(options.out, run, todo, options.jobs)
     rows = read_rows(options.out)
-    print(rows[rows.status != "ok"][["dataset", "method", "kernels", "status"]].to_string())
+    print(
+        rows[rows.status != "ok"][
+            ["dataset", "method", "kernels", "status"]
+        ].to_string()
+    )
     means = mean_scores(rows)
     print(means.assign(mean=means.mean(axis=1)).round(3).to_string())
 

@@ -1,14 +1,16 @@
 """What one GPU does: solves beside the time it takes to read the kernels, and many samples.
 
-Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
-measures and writes ``results/gpu.json``. Times are medians of five after a warm-up.
+Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints
+what it measures and writes ``results/gpu.json``. Times are medians of five after a
+warm-up.
 
-solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels
-million    one million samples, three views, Nystroem with 200 landmarks each, float32: the whole
+solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside
+the kernels million    one million samples, three views, Nystroem with 200 landmarks
+each, float32: the whole
            fit, labels included
-flying     exact kernels computed when they are asked for, three views of 30 columns, float32
-far        the same for one million samples: the solve alone, one run
-precision  one product of a kernel of a million samples, some rows beside double precision
+flying     exact kernels computed when they are asked for, three views of 30 columns,
+float32 far        the same for one million samples: the solve alone, one run precision
+one product of a kernel of a million samples, some rows beside double precision
 agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the host
 k_means    scikit-learn on the host, and Lloyd on the device
 """
@@ -42,7 +44,9 @@ FLYING = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
 def views_there(n, dimensions, k, dtype=torch.float32, strengths=None):
     """Return views of k Gaussian blobs on the device, and the classes."""
     views, y = blobs(n, k, dimensions, strengths or (1,) * len(dimensions))
-    return [torch.as_tensor(view, dtype=dtype, device="cuda") for view in views.values()], y
+    return [
+        torch.as_tensor(view, dtype=dtype, device="cuda") for view in views.values()
+    ], y
 
 
 def timed(function, repetitions=5, warm_up=True):
@@ -56,7 +60,10 @@ def timed(function, repetitions=5, warm_up=True):
         result = function()
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    return {"seconds": round(float(np.median(seconds)), 4), "repetitions": repetitions}, result
+    return {
+        "seconds": round(float(np.median(seconds)), 4),
+        "repetitions": repetitions,
+    }, result
 
 
 def solve():
@@ -67,8 +74,11 @@ def solve():
         views, _ = views_there(n, dimensions, k, dtype, strengths)
         kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
         checks, stack = timed(lambda kernels=kernels: as_stack(kernels), 1)
-        # Each time a new stack, or what is kept of kernels written out would be found again.
-        times, solution = timed(lambda stack=stack, k=k: solve_simple_mkkm(replace(stack), k))
+        # Each time a new stack, or what is kept of kernels written out would be found
+        # again.
+        times, solution = timed(
+            lambda stack=stack, k=k: solve_simple_mkkm(replace(stack), k)
+        )
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -89,7 +99,11 @@ def solve():
 def certified(solution):
     """Return how a solution is certified, and how often it read the kernels."""
     gap, certificate = float(solution.gap), str(solution.certificate)
-    return {"relative_gap": gap, "certificate": certificate, "passes": solution.n_passes}
+    return {
+        "relative_gap": gap,
+        "certificate": certificate,
+        "passes": solution.n_passes,
+    }
 
 
 def million():
@@ -105,11 +119,15 @@ def flying(n=200_000, k=20):
     """Fit exact kernels that are never held."""
     views, y = views_there(n, (30, 30, 30), k)
     model = SimpleMKKM(k, kernels=FLYING, random_state=0)
-    SimpleMKKM(k, kernels=FLYING, random_state=0).fit([view[:20_000] for view in views])  # warm up
+    # Warm up.
+    SimpleMKKM(k, kernels=FLYING, random_state=0).fit([view[:20_000] for view in views])
     torch.cuda.reset_peak_memory_stats()
     times, _ = timed(lambda: model.fit(views), 1, warm_up=False)
     found = {"n": n, "k": k, "fit_seconds": times["seconds"], "passes": model.n_passes_}
-    found |= {"solve_seconds": round(model.solve_seconds_, 2), "relative_gap": model.duality_gap_}
+    found |= {
+        "solve_seconds": round(model.solve_seconds_, 2),
+        "relative_gap": model.duality_gap_,
+    }
     found["adjusted_rand_index"] = adjusted_rand_index(y, model.labels_)
     return found | {"peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2)}
 
@@ -147,9 +165,13 @@ def agreement():
     """Compare float32 on the device with float64 on the host."""
     kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(load("digit").views)
     host = SimpleMKKM(10, random_state=0).fit(kernels)
-    device = SimpleMKKM(10, random_state=0).fit(torch.as_tensor(kernels, device="cuda").float())
+    device = SimpleMKKM(10, random_state=0).fit(
+        torch.as_tensor(kernels, device="cuda").float()
+    )
     return {
-        "largest_difference_of_weights": float(np.abs(host.weights_ - device.weights_).max()),
+        "largest_difference_of_weights": float(
+            np.abs(host.weights_ - device.weights_).max()
+        ),
         "share_of_labels_that_differ": float(np.mean(host.labels_ != device.labels_)),
     }
 
@@ -166,9 +188,14 @@ def k_means():
         host = {f"{os.cpu_count()} threads": round(time.perf_counter() - started, 3)}
         there = torch.as_tensor(rows, device="cuda")
         times, _ = timed(
-            lambda there=there, k=k: device_k_means(there, k, n_init=10, random_state=0), 3
+            lambda there=there, k=k: device_k_means(
+                there, k, n_init=10, random_state=0
+            ),
+            3,
         )
-        found.append({"n": n, "k": k, "host_seconds": host, "device_seconds": times["seconds"]})
+        found.append(
+            {"n": n, "k": k, "host_seconds": host, "device_seconds": times["seconds"]}
+        )
     return found
 
 
@@ -180,4 +207,6 @@ if __name__ == "__main__":
         raise SystemExit("torch sees no CUDA device here")
     versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
     command = "python benchmarks/gpu.py"
-    measure_parts(__doc__, "gpu.json", PARTS, lambda part, share: part(), command, **versions)
+    measure_parts(
+        __doc__, "gpu.json", PARTS, lambda part, share: part(), command, **versions
+    )

@@ -1,24 +1,25 @@
 """Samples missing from some views: the library's ways beside fills and published methods.
 
-    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py --jobs 16 --out FILE
-    python benchmarks/missing_views.py --table FILE [FILE ...]
+    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py --jobs 16
+    --out FILE python benchmarks/missing_views.py --table FILE [FILE ...]
 
-The first adds a row for every data set, rate, seed and competitor to FILE and skips those that are
-in it. The second prints the tables of such files.
+The first adds a row for every data set, rate, seed and competitor to FILE and skips
+those that are in it. The second prints the tables of such files.
 
-In every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
-views gets the last one back. Every score is on all samples except that of the inner join. No
-competitor sees labels; all get the number of clusters, and the seed as random state.
+In every view ``rate`` percent of the samples are missing, at random; a sample that lost
+all of its views gets the last one back. Every score is on all samples except that of
+the inner join. No competitor sees labels; all get the number of clusters, and the seed
+as random state.
 
 SimpleMKKM             by ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
-AgreementKKM           samples are compared by the views that both have
-inner join             SimpleMKKM of the samples that all views have, scored on these alone
-inner join + predict   the same, and ``predict`` for the others
-zero, mean fill        of the columns of the views, then SimpleMKKM
-kNN fill               scikit-learn's KNNImputer of all columns side by side, then SimpleMKKM
-kNN fill, balanced     neighbors by standardized columns, every view with the same weight
-NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
-EE-IMVC, same kernels  imml, of the library's kernels, centered and with a unit diagonal
+AgreementKKM           samples are compared by the views that both have inner join
+SimpleMKKM of the samples that all views have, scored on these alone inner join +
+predict   the same, and ``predict`` for the others zero, mean fill        of the columns
+of the views, then SimpleMKKM kNN fill               scikit-learn's KNNImputer of all
+columns side by side, then SimpleMKKM kNN fill, balanced     neighbors by standardized
+columns, every view with the same weight NEMO, EE-IMVC          imml, its defaults, of
+standardized columns (see peers.py) EE-IMVC, same kernels  imml, of the library's
+kernels, centered and with a unit diagonal
 """
 
 import time
@@ -95,14 +96,22 @@ def fill_nearest(problem, balanced=False):
     scale = np.ones(columns.shape[1])
     if balanced:
         deviations = np.nanstd(columns, axis=0)
-        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(np.repeat(widths, widths))
+        scale = np.where(deviations > 0, deviations, 1) * np.sqrt(
+            np.repeat(widths, widths)
+        )
     filled = scale * KNNImputer(n_neighbors=5).fit_transform(columns / scale)
-    return dict(zip(problem.views, np.split(filled, np.cumsum(widths)[:-1], axis=1), strict=True))
+    return dict(
+        zip(
+            problem.views, np.split(filled, np.cumsum(widths)[:-1], axis=1), strict=True
+        )
+    )
 
 
 def cluster(problem, method=SimpleMKKM, fill=None, **options):
     """Return the clusters of views with missing samples, filled beforehand or by the method."""
-    views = problem.views if fill is None or problem.is_complete.all() else fill(problem)
+    views = (
+        problem.views if fill is None or problem.is_complete.all() else fill(problem)
+    )
     model = method(problem.n_clusters, random_state=problem.seed, **options)
     return model.fit(views).labels_
 
@@ -117,28 +126,34 @@ def inner_join(problem, predict=False):
     labels = np.full(len(rows), -1)
     labels[rows] = model.labels_
     if predict and not rows.all():
-        labels[~rows] = model.predict({name: X[~rows] for name, X in problem.views.items()})
+        labels[~rows] = model.predict(
+            {name: X[~rows] for name, X in problem.views.items()}
+        )
     return labels
 
 
 def cluster_by_imml(problem, method, same_kernels=False):
     """Return the clusters of a method of imml 0.6.0 with its defaults (see `peers`).
 
-    Columns are standardized by the samples that a view has, as in the comparison of imml's authors.
+    Columns are standardized by the samples that a view has, as in the comparison of
+    imml's authors.
     """
     from imml import cluster as methods
 
     options = {"n_clusters": problem.n_clusters, "random_state": problem.seed}
     parts = [StandardScaler().fit_transform(view) for view in problem.views.values()]
     if same_kernels:
-        parts, options["kernel"] = observed_kernels(problem), lambda K: K  # a function of the part
+        # A function of the part.
+        parts, options["kernel"] = observed_kernels(problem), lambda K: K
     return getattr(methods, method)(**options).fit_predict(parts)
 
 
 def observed_kernels(problem):
     """Return the library's kernel of every view, centered, with NaN for what is missing."""
     kernels = []
-    for (name, view), seen in zip(problem.views.items(), problem.observed.T, strict=True):
+    for (name, view), seen in zip(
+        problem.views.items(), problem.observed.T, strict=True
+    ):
         block = default_bank(True, "auto").fit_transform({name: view[seen]})[0]
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         block = KernelCenterer().fit_transform(block)
@@ -161,12 +176,16 @@ GROUPS = {
         "zero fill": partial(cluster, fill=partial(fill_simple, strategy="constant")),
         "mean fill": partial(cluster, fill=partial(fill_simple, strategy="mean")),
         "kNN fill": partial(cluster, fill=fill_nearest),
-        "kNN fill, balanced": partial(cluster, fill=partial(fill_nearest, balanced=True)),
+        "kNN fill, balanced": partial(
+            cluster, fill=partial(fill_nearest, balanced=True)
+        ),
     },
     "imml": {
         "NEMO": partial(cluster_by_imml, method="NEMO"),
         "EE-IMVC": partial(cluster_by_imml, method="EEIMVC"),
-        "EE-IMVC, same kernels": partial(cluster_by_imml, method="EEIMVC", same_kernels=True),
+        "EE-IMVC, same kernels": partial(
+            cluster_by_imml, method="EEIMVC", same_kernels=True
+        ),
     },
 }
 
@@ -176,11 +195,15 @@ def run(name, rate, seed, group, competitors):
     warnings.simplefilter("ignore")
     problem, rows = make_problem(name, rate, seed), []
     for competitor in competitors:
-        if rate == 0 and group == "fills" and rows:  # nothing to fill: one fit for all of them
+        # Nothing to fill: one fit for all of them.
+        if rate == 0 and group == "fills" and rows:
             rows.append(rows[0] | {"competitor": competitor})
             continue
         row = {"dataset": name, "rate": rate, "seed": seed, "competitor": competitor}
-        row |= {"n_samples": len(problem.y), "missing": round(1 - problem.observed.mean(), 4)}
+        row |= {
+            "n_samples": len(problem.y),
+            "missing": round(1 - problem.observed.mean(), 4),
+        }
         started = time.perf_counter()
         try:
             labels = np.asarray(GROUPS[group][competitor](problem))
@@ -199,7 +222,9 @@ def mean_table(frame, score):
     """Return means in percent over data sets, competitors on all samples by rate."""
     frame = frame.drop_duplicates(KEYS)
     frame = frame[(frame["status"] == "ok") & (frame["scored"] == 1)]
-    means = 100 * frame.groupby(["competitor", "rate", "dataset"])[score].mean().unstack()
+    means = (
+        100 * frame.groupby(["competitor", "rate", "dataset"])[score].mean().unstack()
+    )
     table = means.mean(axis=1, skipna=False).unstack().dropna(how="all")
     known = [name for group in GROUPS.values() for name in group if name in table.index]
     known.remove("inner join")
@@ -211,7 +236,9 @@ def problems(options):
     done = set()
     if options.out.exists():
         done = set(read_rows(options.out)[KEYS].itertuples(index=False, name=None))
-    everything = product(range(options.seeds), options.only, options.datasets, options.rates)
+    everything = product(
+        range(options.seeds), options.only, options.datasets, options.rates
+    )
     for seed, group, name, rate in everything:
         if names := [c for c in GROUPS[group] if (name, rate, seed, c) not in done]:
             yield name, rate, seed, group, names
@@ -230,7 +257,9 @@ def main():
         table={"nargs": "+", "type": Path},
     )
     for score in ("acc", "nmi", "ari") if options.table else ():
-        print(f"\n{score}\n{mean_table(read_rows(*options.table), score).round(1).to_string()}")
+        print(
+            f"\n{score}\n{mean_table(read_rows(*options.table), score).round(1).to_string()}"
+        )
     if not options.table:
         add_rows(options.out, run, list(problems(options)), options.jobs)
 

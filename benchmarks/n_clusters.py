@@ -2,16 +2,19 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/n_clusters.py --jobs 15
 
-prints what is found and writes ``results/n_clusters.json`` beside itself, keeping the parts that
-were not run (``--parts``). Every problem has a fixed seed.
+prints what is found and writes ``results/n_clusters.json`` beside itself, keeping the
+parts that were not run (``--parts``). Every problem has a fixed seed.
 
-noise       views of independent noise: 150 to 400 samples, 2 to 4 views, 5 to 30 features, normal,
+noise       views of independent noise: 150 to 400 samples, 2 to 4 views, 5 to 30
+features, normal,
             uniform, exponential or heavy-tailed (t with 3 degrees of freedom)
-planted     3 to 8 clusters of equal size in 2 or 3 views of 10 features, 200 to 400 samples;
-            centers are normal, noise has deviation 1; two centers are 4.5 apart on average
-closer      the same, 2.7 apart
-categories  the same as planted, beside one random category of two levels
-real        data sets of ``MKCLUST_DATA`` and scikit-learn (in two views) with up to 20 classes
+planted     3 to 8 clusters of equal size in 2 or 3 views of 10 features, 200 to 400
+samples;
+            centers are normal, noise has deviation 1; two centers are 4.5 apart on
+            average
+closer      the same, 2.7 apart categories  the same as planted, beside one random
+category of two levels real        data sets of ``MKCLUST_DATA`` and scikit-learn (in
+two views) with up to 20 classes
 """
 
 from functools import partial
@@ -25,14 +28,20 @@ from mkclust import suggest_n_clusters
 from mkclust.stack.discretize import count_clusters
 from records import JOBS, in_processes, parse, read_record, write_record
 
-SCIKIT_LEARN = {"iris": load_iris, "wine": load_wine, "breast cancer, halves": load_breast_cancer}
+SCIKIT_LEARN = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast cancer, halves": load_breast_cancer,
+}
 
 
 def noise(name, seed):
     """Return views of independent noise."""
     rng = np.random.default_rng([1, seed])
     n, m = int(rng.integers(150, 401)), int(rng.integers(2, 5))
-    draw = (rng.normal, rng.random, rng.exponential, partial(rng.standard_t, 3))[seed % 4]
+    draw = (rng.normal, rng.random, rng.exponential, partial(rng.standard_t, 3))[
+        seed % 4
+    ]
     return [draw(size=(n, int(rng.integers(5, 31)))) for _ in range(m)], None
 
 
@@ -41,7 +50,10 @@ def planted(name, seed, strength=1.0):
     rng = np.random.default_rng([2, seed])
     k, n, m = 3 + seed % 6, int(rng.integers(200, 401)), int(rng.integers(2, 4))
     y = np.arange(n) % k
-    views = [strength * rng.normal(size=(k, 10))[y] + rng.normal(size=(n, 10)) for _ in range(m)]
+    views = [
+        strength * rng.normal(size=(k, 10))[y] + rng.normal(size=(n, 10))
+        for _ in range(m)
+    ]
     return views, k
 
 
@@ -56,7 +68,10 @@ def real(name, seed):
     """Return the views or kernels of a data set, and its number of classes."""
     if name in SCIKIT_LEARN:
         data = SCIKIT_LEARN[name]()
-        X, y = dict(zip("ab", np.array_split(data.data, 2, axis=1), strict=True)), data.target
+        X, y = (
+            dict(zip("ab", np.array_split(data.data, 2, axis=1), strict=True)),
+            data.target,
+        )
     else:
         X, y = agreement.read(name)
     return X, count_clusters(y)
@@ -79,8 +94,12 @@ def find(part, name, seed):
     if k is not None and k > 20:
         return None
     found = suggest_n_clusters(X)
-    largest = {c: int(found.k_values[np.nanargmax(getattr(found, c))]) for c in CRITERIA}
-    p_values = {each: getattr(found, each) for each in ("p_cloud", "p_shuffled", "p_continuum")}
+    largest = {
+        c: int(found.k_values[np.nanargmax(getattr(found, c))]) for c in CRITERIA
+    }
+    p_values = {
+        each: getattr(found, each) for each in ("p_cloud", "p_shuffled", "p_continuum")
+    }
     return {
         "problem": name,
         "seed": seed,
@@ -100,8 +119,12 @@ def main():
     for part in options.parts:
         _, names, n_seeds = PARTS[part]
         tasks = [(part, name, seed) for name in names for seed in range(n_seeds)]
-        rows = [row for row in in_processes(find, tasks, options.jobs) if row is not None]
-        record[part] = sorted(rows, key=lambda row: (names.index(row["problem"]), row["seed"]))
+        rows = [
+            row for row in in_processes(find, tasks, options.jobs) if row is not None
+        ]
+        record[part] = sorted(
+            rows, key=lambda row: (names.index(row["problem"]), row["seed"])
+        )
         print(pd.DataFrame(record[part]).to_string())
         write_record(options.out, record, "python benchmarks/n_clusters.py")
 

@@ -2,12 +2,13 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/neighborhoods.py --jobs 15
 
-writes ``results/neighborhoods.json``: for every contestant and way to disturb the sets, the
-adjusted Rand index with the true number of clusters of every set, and means. Families have the
-seeds 1, 2 and 3.
+writes ``results/neighborhoods.json``: for every contestant and way to disturb the sets,
+the adjusted Rand index with the true number of clusters of every set, and means.
+Families have the seeds 1, 2 and 3.
 
-contestants   the method as it is; each of its two settings alone; lists to 10, 20 and 40 nearest
-disturbed     as they are; beside a noise view; beside a random category; without 30 and 50 % of
+contestants   the method as it is; each of its two settings alone; lists to 10, 20 and
+40 nearest disturbed     as they are; beside a noise view; beside a random category;
+without 30 and 50 % of
               all pairs of sample and view (sets of several views)
 sizes         four families of 400, 4,000 and 40,000 samples
 """
@@ -23,7 +24,15 @@ from mkclust import AgreementKKM
 from mkclust.graph import partition as graph
 from mkclust.metrics import adjusted_rand_index
 from records import JOBS, blobs, in_processes, parse, read_record, write_record
-from sets import FAMILIES, REAL, TOUCHSTONE, load, with_category, with_missing, with_noise
+from sets import (
+    FAMILIES,
+    REAL,
+    TOUCHSTONE,
+    load,
+    with_category,
+    with_missing,
+    with_noise,
+)
 
 SEEDS = (1, 2, 3)
 DISTURBED = {
@@ -90,7 +99,10 @@ def of_size(family, n):
     rng = np.random.default_rng(0)
     if family == "unequal":
         y = rng.choice(5, p=[0.6, 0.25, 0.1, 0.03, 0.02], size=n)
-        return {v: 1.8 * rng.normal(size=(5, 12))[y] + rng.normal(size=(n, 12)) for v in "ab"}, y
+        return {
+            v: 1.8 * rng.normal(size=(5, 12))[y] + rng.normal(size=(n, 12))
+            for v in "ab"
+        }, y
     if family == "cells":
         y = rng.choice(6, p=[0.4, 0.25, 0.15, 0.1, 0.06, 0.04], size=n)
         spread = np.array([0.6, 1.0, 1.4, 0.8, 1.0, 0.5])[y, None]
@@ -119,7 +131,9 @@ def means(rows):
     found = {}
     groups = sorted({(row["contestant"], row["disturbed"]) for row in rows})
     for who, how in groups:
-        own = [row for row in rows if (row["contestant"], row["disturbed"]) == (who, how)]
+        own = [
+            row for row in rows if (row["contestant"], row["disturbed"]) == (who, how)
+        ]
         by = {}
         for row in own:
             by.setdefault(row["set"], []).append(row["ari"])
@@ -130,7 +144,9 @@ def means(rows):
             "spread over seeds": np.mean([np.std(by[name]) for name in FAMILIES]),
             "refused": sum("refused" in row for row in own),
         } | family
-        found[f"{who}, {how}"] = {name: round(float(v), 4) for name, v in values.items()}
+        found[f"{who}, {how}"] = {
+            name: round(float(v), 4) for name, v in values.items()
+        }
     return found
 
 
@@ -147,7 +163,9 @@ def main():
         families = ("blobs", "unequal", "cells", "moons")
         record["sizes"] = [run_size(family, n) for family in families for n in SIZES]
     command = "OMP_NUM_THREADS=1 python benchmarks/neighborhoods.py"
-    write_record(options.out, record, command, threads=os.environ.get("OMP_NUM_THREADS", "all"))
+    write_record(
+        options.out, record, command, threads=os.environ.get("OMP_NUM_THREADS", "all")
+    )
 
 
 if __name__ == "__main__":

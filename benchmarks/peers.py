@@ -1,17 +1,18 @@
 """Other packages' ways to cluster several views of the same samples, at their defaults.
 
-    pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0 control==0.10.2 seaborn==0.13.2
-    pip install pandas networkx h5py matplotlib
-    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
+    pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0 control==0.10.2
+    seaborn==0.13.2 pip install pandas networkx h5py matplotlib MKCLUST_DATA=DATA
+    OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
 
-`PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name. None of them
-sees labels, and nothing is tuned. ``--no-deps`` leaves out what these methods do not use. What is
-done to the columns first is part of a peer, since its answers depend on it:
+`PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name.
+None of them sees labels, and nothing is tuned. ``--no-deps`` leaves out what these
+methods do not use. What is done to the columns first is part of a peer, since its
+answers depend on it:
 
-raw            the views as they are
-standardized   columns of mean 0 and variance 1; a constant column becomes zeros
-balanced       standardized, and every view divided by the square root of its number of columns
-unit rows      every sample of every view scaled to length 1
+raw            the views as they are standardized   columns of mean 0 and variance 1; a
+constant column becomes zeros balanced       standardized, and every view divided by the
+square root of its number of columns unit rows      every sample of every view scaled to
+length 1
 """
 
 import importlib
@@ -31,7 +32,11 @@ def prepared(views, how):
         return [normalize(view) for view in found]
     if how != "raw":
         found = [StandardScaler().fit_transform(view) for view in found]
-    return [view / np.sqrt(view.shape[1]) for view in found] if how == "balanced" else found
+    return (
+        [view / np.sqrt(view.shape[1]) for view in found]
+        if how == "balanced"
+        else found
+    )
 
 
 def kmeans(views, n_clusters, seed, how):
@@ -60,8 +65,8 @@ def spectral_gaussian(views, n_clusters, seed):
 def snf(views, n_clusters, seed, **options):
     """Cluster the fused network of SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2.
 
-    Its README takes Euclidean distances, as the paper does, and scikit-learn's spectral_clustering
-    of the result. It divides by the number of views less one.
+    Its README takes Euclidean distances, as the paper does, and scikit-learn's
+    spectral_clustering of the result. It divides by the number of views less one.
     """
     if len(views) < 2:
         raise ValueError(f"SNF fuses two views or more, and got {len(views)}.")
@@ -70,23 +75,33 @@ def snf(views, n_clusters, seed, **options):
     def check_array_as_before(array, *, force_all_finite=True, **options):
         return check_array(array, ensure_all_finite=force_all_finite, **options)
 
-    compute.check_array = check_array_as_before  # scikit-learn 1.8 has renamed the option
-    affinities = [compute.make_affinity(view, **options) for view in prepared(views, "raw")]
-    return spectral_clustering(compute.snf(*affinities), n_clusters=n_clusters, random_state=seed)
+    # Scikit-learn 1.8 has renamed the option.
+    compute.check_array = check_array_as_before
+    affinities = [
+        compute.make_affinity(view, **options) for view in prepared(views, "raw")
+    ]
+    return spectral_clustering(
+        compute.snf(*affinities), n_clusters=n_clusters, random_state=seed
+    )
 
 
 def of_package(views, n_clusters, seed, name, how):
     """Cluster by a class of another package, at its defaults, on views as its examples pass them.
 
-    imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et al., TPAMI
-    2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume, ICML 2011.
+    imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et
+    al., TPAMI 2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume,
+    ICML 2011.
     """
     package, _, name = name.rpartition(".")
     kind = getattr(importlib.import_module(package), name)
-    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(prepared(views, how))
+    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(
+        prepared(views, how)
+    )
 
 
-NEMO, EE_IMVC = (partial(of_package, name=f"imml.cluster.{n}") for n in ("NEMO", "EEIMVC"))
+NEMO, EE_IMVC = (
+    partial(of_package, name=f"imml.cluster.{n}") for n in ("NEMO", "EEIMVC")
+)
 MVLEARN = "mvlearn.cluster.Multiview{}SpectralClustering"
 PEERS = {
     "k-means, views side by side": partial(kmeans, how="raw"),
@@ -100,6 +115,8 @@ PEERS = {
     "NEMO, raw columns": partial(NEMO, how="raw"),
     "EE-IMVC": partial(EE_IMVC, how="standardized"),
     "EE-IMVC, unit rows": partial(EE_IMVC, how="unit rows"),
-    "co-regularized spectral": partial(of_package, name=MVLEARN.format("CoReg"), how="raw"),
+    "co-regularized spectral": partial(
+        of_package, name=MVLEARN.format("CoReg"), how="raw"
+    ),
     "co-training spectral": partial(of_package, name=MVLEARN.format(""), how="raw"),
 }

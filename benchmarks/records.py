@@ -13,7 +13,8 @@ import pandas as pd
 
 from mkclust.version import versions
 
-# Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
+# Parameters of KernelBank: one Gaussian kernel per view, as wide as the median
+# distance.
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 # Options of scripts: the number of processes, and data sets to run.
 JOBS = {"type": int, "default": os.cpu_count()}
@@ -35,7 +36,9 @@ def blobs(n, k, dimensions, strengths, places=None):
 def parse(description, out, **more):
     """Return the options of a script: ``--out``, a file in ``results`` by default, and others."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / out)
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "results" / out
+    )
     for name, settings in more.items():
         parser.add_argument(f"--{name}", **settings)
     return parser.parse_args()

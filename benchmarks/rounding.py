@@ -2,10 +2,11 @@
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/rounding.py --jobs 2
 
-adds a row for every set of `sets.py`, method and seed to ``results/rounding/rows.jsonl.gz``: the
-adjusted Rand index of the clusters by ``rounding="unit"``, "components" and "best", and which of
-the two "best" has taken. Real sets have one seed, simulated ones three, "cite" two. ``--table``
-prints the means, and how often "best" takes the better one where the two differ.
+adds a row for every set of `sets.py`, method and seed to
+``results/rounding/rows.jsonl.gz``: the adjusted Rand index of the clusters by
+``rounding="unit"``, "components" and "best", and which of the two "best" has taken.
+Real sets have one seed, simulated ones three, "cite" two. ``--table`` prints the means,
+and how often "best" takes the better one where the two differ.
 """
 
 import warnings
@@ -31,7 +32,9 @@ def compare(name, method, seed):
     row = {"dataset": name, "method": method, "seed": seed, "n_samples": len(y)}
     options = {"scale": "none"} if name in TOUCHSTONE else {}
     for rounding in ROUNDINGS:
-        model = METHODS[method](len(np.unique(y)), rounding=rounding, random_state=0, **options)
+        model = METHODS[method](
+            len(np.unique(y)), rounding=rounding, random_state=0, **options
+        )
         try:
             labels = model.fit(views).labels_
         except ValueError as error:
@@ -72,7 +75,9 @@ def table(rows):
 
 def main():
     """Run all problems, and print what was refused and the means."""
-    options = parse(__doc__, "rounding/rows.jsonl.gz", jobs=JOBS, table={"action": "store_true"})
+    options = parse(
+        __doc__, "rounding/rows.jsonl.gz", jobs=JOBS, table={"action": "store_true"}
+    )
     if not options.table:
         add_rows(options.out, compare, problems(), options.jobs)
     rows = read_rows(options.out)

@@ -2,20 +2,22 @@
 
     MKCLUST_DATA=DATA python benchmarks/scale.py [--only PART ...] [--share 0.01]
 
-prints what it measures and writes ``results/scale.json``, part by part. Every fit runs in a process
-of its own, so that its peak of memory is its own. ``--share`` tries the parts on fewer samples.
+prints what it measures and writes ``results/scale.json``, part by part. Every fit runs
+in a process of its own, so that its peak of memory is its own. ``--share`` tries the
+parts on fewer samples.
 
-million         one million samples, three views of which one is noise, Nystroem, 200 landmarks
-growth          the same for 100,000 to one million samples: the exponent of the time
-compared        the same million beside scikit-learn alone, in turns: its ``Nystroem(200)`` of every
-                view with the same width, one eigendecomposition of the products of all features,
-                and ``KMeans(20, n_init=10)`` of the rows with unit length
-parquet         ten million samples in three parquet files, as ``mkclust.datasets.load`` reads them
-cluster         the same million by ``dask.distributed`` with two worker processes
-hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly, beside the exact kernels
-files           four kernels of 20,000 samples in a file of 12 GB, streamed
-sparse          100,000 samples with a sparse view of 50,000 columns beside a dense one
-neighborhoods   shared neighborhoods of 100,000 samples, beside features
+million         one million samples, three views of which one is noise, Nystroem, 200
+landmarks growth          the same for 100,000 to one million samples: the exponent of
+the time compared        the same million beside scikit-learn alone, in turns: its
+``Nystroem(200)`` of every
+                view with the same width, one eigendecomposition of the products of all
+                features, and ``KMeans(20, n_init=10)`` of the rows with unit length
+parquet         ten million samples in three parquet files, as ``mkclust.datasets.load``
+reads them cluster         the same million by ``dask.distributed`` with two worker
+processes hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly,
+beside the exact kernels files           four kernels of 20,000 samples in a file of 12
+GB, streamed sparse          100,000 samples with a sparse view of 50,000 columns beside
+a dense one neighborhoods   shared neighborhoods of 100,000 samples, beside features
 wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
 """
 
@@ -44,25 +46,36 @@ from mkclust.metrics import adjusted_rand_index
 from paper.datasets import load
 from records import ONE_GAUSSIAN, blobs, measure_parts
 
-# The dimensions of the three views of the million, and how far its clusters are apart in each.
+# The dimensions of the three views of the million, and how far its clusters are apart
+# in each.
 DIMENSIONS, STRENGTHS = (20, 35, 50), (1.2, 1.0, 0.0)
 K = 20
 
 
 def features(k=K, landmarks=200, method="SimpleMKKM"):
     """Return an estimator that approximates its kernels."""
-    return getattr(mkclust, method)(k, approximation=Nystroem(landmarks), random_state=0)
+    return getattr(mkclust, method)(
+        k, approximation=Nystroem(landmarks), random_state=0
+    )
 
 
 def status(field):
     """Return a field of this process's status in GB, such as its peak of resident memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(each.split()[1]) for each in lines if each.startswith(field)) * 1024 / 1e9
+    return (
+        next(int(each.split()[1]) for each in lines if each.startswith(field))
+        * 1024
+        / 1e9
+    )
 
 
 def measured(model, X, y):
     """Fit a model, and return what it took and how near its clusters are to the classes."""
-    before, started, processor = status("VmHWM"), time.perf_counter(), time.process_time()
+    before, started, processor = (
+        status("VmHWM"),
+        time.perf_counter(),
+        time.process_time(),
+    )
     model.fit(X)
     return {
         "n_samples": len(y),
@@ -83,7 +96,9 @@ def growth(n=1_000_000):
     """Fit more and more samples."""
     rows = [run_alone(million, n=n // part) for part in (10, 5, 2, 1)]
     found = {name: [row[name] for row in rows] for name in ("n_samples", "seconds")}
-    return found | {"exponent": float(np.log10(rows[-1]["seconds"] / rows[0]["seconds"]))}
+    return found | {
+        "exponent": float(np.log10(rows[-1]["seconds"] / rows[0]["seconds"]))
+    }
 
 
 class Plain:
@@ -91,7 +106,8 @@ class Plain:
 
     def fit(self, views):
         n, d = len(next(iter(views.values()))), 200
-        columns = np.empty((n, d * len(views)))  # filled view by view: less memory than np.hstack
+        # Filled view by view: less memory than np.hstack.
+        columns = np.empty((n, d * len(views)))
         for p, view in enumerate(views.values()):
             median = Nystroem(1, random_state=0).fit(view[:20_000]).median_
             options = {"gamma": 0.5 / median**2, "n_components": d, "random_state": p}
@@ -112,7 +128,9 @@ def compared(n=1_000_000):
     """Compare the fit of a million samples with scikit-learn alone, in turns."""
     works = (million, fit_plain)
     turns = [{work.__name__: run_alone(work, n=n) for work in works} for _ in range(3)]
-    ratios = [turn["million"]["seconds"] / turn["fit_plain"]["seconds"] for turn in turns]
+    ratios = [
+        turn["million"]["seconds"] / turn["fit_plain"]["seconds"] for turn in turns
+    ]
     return {"ratio": float(np.median(ratios)), "runs": turns}
 
 
@@ -126,7 +144,11 @@ def parquet(n=10_000_000):
             view = (strength * rng.normal(size=(K, d))).astype(np.float32)[y]
             view += rng.standard_normal(view.shape, np.float32)
             frame = pd.DataFrame(view, columns=[f"view {p} {j}" for j in range(d)])
-            options = {"compression": None, "use_dictionary": False, "row_group_size": 1 << 16}
+            options = {
+                "compression": None,
+                "use_dictionary": False,
+                "row_group_size": 1 << 16,
+            }
             frame.to_parquet(Path(folder) / f"view {p}.parquet", index=False, **options)
         del view, frame
         return run_alone(fit_parquet, folder=folder)
@@ -137,7 +159,9 @@ def fit_parquet(folder):
     paths = sorted(Path(folder).glob("*.parquet"))
     views = {path.stem: load(path, on_disk=True).views[path.stem] for path in paths}
     size = sum(path.stat().st_size for path in paths) / 1e9
-    return {"files_gb": size} | measured(features(), views, np.load(Path(folder) / "classes.npy"))
+    return {"files_gb": size} | measured(
+        features(), views, np.load(Path(folder) / "classes.npy")
+    )
 
 
 def cluster(n=1_000_000):
@@ -151,12 +175,19 @@ def cluster(n=1_000_000):
             np.save(path := Path(folder) / f"{name}.npy", views[name])
             views[name] = np.load(path, mmap_mode="r")
         workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
-        with LocalCluster(**workers, dashboard_address=None) as local, Client(local) as client:
+        with (
+            LocalCluster(**workers, dashboard_address=None) as local,
+            Client(local) as client,
+        ):
             shared = measured(model := features(), as_dask(views), y)
             peaks = list(client.run(status, "VmHWM").values())
     ari = adjusted_rand_index(np.asarray(model.labels_), reference.labels_)
     ratio = shared["seconds"] / alone["seconds"]
-    return shared | {"ratio": ratio, "worker_peaks_gb": peaks, "ari_with_one_process": ari}
+    return shared | {
+        "ratio": ratio,
+        "worker_peaks_gb": peaks,
+        "ari_with_one_process": ari,
+    }
 
 
 def hdigit(n=10_000):
@@ -177,11 +208,15 @@ def files(n=20_000, m=4, k=10):
     with tempfile.TemporaryDirectory() as folder:
         views, y = blobs(n, k, range(20, 20 + 5 * m, 5), (1,) * (m - 1) + (0,))
         np.save(Path(folder) / "classes.npy", y)
-        kernels = np.lib.format.open_memmap(Path(folder) / "K.npy", "w+", np.float64, (m, n, n))
+        kernels = np.lib.format.open_memmap(
+            Path(folder) / "K.npy", "w+", np.float64, (m, n, n)
+        )
         for p, view in enumerate(views.values()):
             source = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(view)
             for start in range(0, n, 1000):
-                kernels[p, start : start + 1000] = source.rows(start, min(start + 1000, n))[0]
+                kernels[p, start : start + 1000] = source.rows(
+                    start, min(start + 1000, n)
+                )[0]
         kernels.flush()
         size = kernels.nbytes / 1e9
         del kernels
@@ -218,10 +253,14 @@ def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):
     topics = rng.integers(n_words, size=(k // 2, per_topic))
     words = rng.integers(n_words, size=(n, per_sample))
     is_topic = rng.random(words.shape) < 0.6
-    of_topic = topics[y // 2][np.arange(n)[:, None], rng.integers(per_topic, size=words.shape)]
+    of_topic = topics[y // 2][
+        np.arange(n)[:, None], rng.integers(per_topic, size=words.shape)
+    ]
     words[is_topic] = of_topic[is_topic]
     ends = np.arange(0, words.size + 1, per_sample)
-    counts = scipy.sparse.csr_array((np.ones(words.size), words.ravel(), ends), (n, n_words))
+    counts = scipy.sparse.csr_array(
+        (np.ones(words.size), words.ravel(), ends), (n, n_words)
+    )
     counts.sum_duplicates()
     centers = rng.normal(size=(k // 2, 50))[(y + 1) % k // 2]
     views = {"words": counts, "blobs": centers + 0.7 * rng.normal(size=(n, 50))}
@@ -231,7 +270,9 @@ def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):
 def neighborhoods(n=100_000):
     """Fit shared neighborhoods, and features, of three views in which two clusters are alike."""
     ways = ("neighbors", "Nystroem")
-    return {m: {w: run_alone(fit_near, n=n, method=m, way=w) for w in ways} for m in METHODS}
+    return {
+        m: {w: run_alone(fit_near, n=n, method=m, way=w) for w in ways} for m in METHODS
+    }
 
 
 def fit_near(n, method, way):
@@ -252,10 +293,22 @@ def wide(n=5_000, n_columns=20_000, k=5):
         path, labels = Path(folder) / "genes.csv.gz", Path(folder) / "labels.csv"
         frame = pd.DataFrame(X).add_prefix("gene")
         compression = {"method": "gzip", "compresslevel": 1}
-        frame.to_csv(path, index_label="id", float_format="%.4f", compression=compression)
-        command = [sys.executable, "-m", "mkclust.cli", "cluster", str(path), "-k", str(k)]
+        frame.to_csv(
+            path, index_label="id", float_format="%.4f", compression=compression
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "mkclust.cli",
+            "cluster",
+            str(path),
+            "-k",
+            str(k),
+        ]
         started = time.perf_counter()
-        subprocess.run([*command, "--labels", str(labels)], stdout=sys.stderr, check=True)
+        subprocess.run(
+            [*command, "--labels", str(labels)], stdout=sys.stderr, check=True
+        )
         seconds, usage = time.perf_counter() - started, getrusage(RUSAGE_CHILDREN)
         found = pd.read_csv(labels)
     return {
@@ -274,7 +327,18 @@ def run_alone(part, **options):
         return pool.submit(part, **options).result()
 
 
-PARTS = (million, compared, growth, parquet, cluster, hdigit, files, sparse, neighborhoods, wide)
+PARTS = (
+    million,
+    compared,
+    growth,
+    parquet,
+    cluster,
+    hdigit,
+    files,
+    sparse,
+    neighborhoods,
+    wide,
+)
 
 
 def measure(part, share):

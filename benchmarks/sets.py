@@ -4,25 +4,23 @@
     views, classes = load("BBCSport")           # read from the folder MKCLUST_DATA
     views, classes = load("unequal", seed=3)    # simulated
 
-Real sets have at most `LARGEST` samples, always the same ones. Each family is a situation that
-users have; a seed makes a member of it:
+Real sets have at most `LARGEST` samples, always the same ones. Each family is a
+situation that users have; a seed makes a member of it:
 
-blobs              six round clusters of about equal size in three views
-unequal            five clusters of 60, 25, 10, 3 and 2 % of the samples
-two unequal        two clusters of 92 and 8 %
-far unequal        unequal clusters 8 or 12 standard deviations from the first; 180:20, 190:10,
+blobs              six round clusters of about equal size in three views unequal
+five clusters of 60, 25, 10, 3 and 2 % of the samples two unequal        two clusters of
+92 and 8 % far unequal        unequal clusters 8 or 12 standard deviations from the
+first; 180:20, 190:10,
                    100:40:20 or 100:50:10:5 by the seed
-dense and diffuse  150 samples with a spread of .2, and 30 with a spread of 2
-cells              eight types of 30 to 2 % in three groups, each with a spread of its own
-densities          four clusters with spreads from .5 to 2.4
-rings              one center and two spreads, two columns a view
-moons, circles     two half-moons; a circle around a circle
-overlap            two overlapping clusters in three views
-partial            six clusters, of which each view sees some
-many               40 clusters of ten samples
-omics              60 to 300 samples, hundreds of columns, common and own nuisances, heavy tails
-small              60 samples, one view of 200 columns beside one of 6
-cite               2,500 cells of twelve types, 30 to .5 %; three types differ in proteins only
+dense and diffuse  150 samples with a spread of .2, and 30 with a spread of 2 cells
+eight types of 30 to 2 % in three groups, each with a spread of its own densities
+four clusters with spreads from .5 to 2.4 rings              one center and two spreads,
+two columns a view moons, circles     two half-moons; a circle around a circle overlap
+two overlapping clusters in three views partial            six clusters, of which each
+view sees some many               40 clusters of ten samples omics              60 to
+300 samples, hundreds of columns, common and own nuisances, heavy tails small
+60 samples, one view of 200 columns beside one of 6 cite               2,500 cells of
+twelve types, 30 to .5 %; three types differ in proteins only
 """
 
 import os
@@ -54,7 +52,8 @@ OF_PAPER = {
     "flower17": "flo17-substitute",
     "COIL20": "coil20",
 }
-# Sets that scikit-learn brings along, and the columns with which their views begin and end.
+# Sets that scikit-learn brings along, and the columns with which their views begin and
+# end.
 BUNDLED = {
     "wine": (bundled.load_wine, (0, 5, 9, 13)),
     "cancer": (bundled.load_breast_cancer, (0, 10, 20, 30)),
@@ -62,9 +61,17 @@ BUNDLED = {
 }
 # Sets of the archive more/first_answer.npz: dense or sparse views, numbered.
 NUMBERED = ("100Leaves", "20NewsGroups", "ACM", "BBC4views", "CiteSeer", "Cornell")
-NUMBERED += ("MNIST-4", "Movies", "ORL_4views", "Prokaryotic", "Reuters-1200", "Scene-15")
+NUMBERED += (
+    "MNIST-4",
+    "Movies",
+    "ORL_4views",
+    "Prokaryotic",
+    "Reuters-1200",
+    "Scene-15",
+)
 NUMBERED += ("Texas", "Washington", "WebKB", "Wikipedia", "Wisconsin", "synthetic3d")
-# Sets of the archive more/more.npz and of the folder more/tables: views by name, empty cells.
+# Sets of the archive more/more.npz and of the folder more/tables: views by name, empty
+# cells.
 NAMED = ("A549", "ALOI10", "BRCA348", "BasicMotions", "Byar", "MiceProtein", "Penguins")
 NAMED += ("ROSMAP", "Rivers", "SNARE", "Yale", "liver", "multidrug")
 REAL = (*OF_PAPER, *BUNDLED, *NUMBERED, *NAMED)
@@ -98,7 +105,9 @@ def numbered(views: list[np.ndarray]) -> Views:
 def folder() -> Path:
     """Return the folder of the real data."""
     if not (place := os.environ.get("MKCLUST_DATA")):
-        raise DatasetError("Real sets are read from the folder MKCLUST_DATA: set it to one.")
+        raise DatasetError(
+            "Real sets are read from the folder MKCLUST_DATA: set it to one."
+        )
     return Path(place).expanduser()
 
 
@@ -118,14 +127,18 @@ def archive(file: str) -> np.lib.npyio.NpzFile:
     """Open an archive of several sets."""
     path = folder() / "more" / file
     if not path.is_file():
-        raise DatasetError(f"{path}: not found; MKCLUST_DATA names the folder of more/{file}")
+        raise DatasetError(
+            f"{path}: not found; MKCLUST_DATA names the folder of more/{file}"
+        )
     return np.load(path)
 
 
 def read_numbered(name: str) -> tuple[list[np.ndarray], np.ndarray]:
     """Return the views and classes of a set whose views are numbered, dense or sparse."""
     with archive("first_answer.npz") as arrays:
-        labels = {key.split("|")[1] for key in arrays.files if key.startswith(f"{name}|")}
+        labels = {
+            key.split("|")[1] for key in arrays.files if key.startswith(f"{name}|")
+        }
         numbers = sorted(int(label) for label in labels if label.isdigit())
         views = [read_view(arrays, f"{name}|{number}") for number in numbers]
         return views, arrays[f"{name}|y"]
@@ -137,7 +150,9 @@ def read_view(arrays: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
         return arrays[f"{key}|dense"].astype(float)
     places = [arrays[f"{key}|{part}"].astype(int) for part in ("indices", "indptr")]
     numbers = arrays[f"{key}|data"].astype(float)
-    return sp.csr_matrix((numbers, *places), shape=tuple(arrays[f"{key}|shape"])).toarray()
+    return sp.csr_matrix(
+        (numbers, *places), shape=tuple(arrays[f"{key}|shape"])
+    ).toarray()
 
 
 def read_named(name: str) -> tuple[list[np.ndarray], np.ndarray]:
@@ -152,7 +167,9 @@ def read_named(name: str) -> tuple[list[np.ndarray], np.ndarray]:
     views = [view.astype(float) for view in found if view.ndim == 2]
     for path in sorted((folder() / "more/tables" / name).glob("*.csv")):
         views.append(pd.get_dummies(pd.read_csv(path)).to_numpy(dtype=float))
-    filled = [np.where(np.isnan(view), np.nanmedian(view, axis=0), view) for view in views]
+    filled = [
+        np.where(np.isnan(view), np.nanmedian(view, axis=0), view) for view in views
+    ]
     return [view[:, view.std(axis=0) > 0] for view in filled], classes
 
 
@@ -314,8 +331,8 @@ SHARES = (0.30, 0.20, 0.14, 0.10, 0.08, 0.06, 0.045, 0.03, 0.02, 0.012, 0.008, 0
 def count_cells(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return counts of 2,000 genes and 25 proteins in n cells, and their types.
 
-    The tissue is always the same one. Cells are of two batches, have sizes of their own, and
-    their counts are negative binomial.
+    The tissue is always the same one. Cells are of two batches, have sizes of their
+    own, and their counts are negative binomial.
     """
     tissue = np.random.default_rng(123)
     rng = np.random.default_rng(seed)

@@ -2,10 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/units.py --jobs 15
 
-writes to ``results/units.json``, for scikit-learn's tables cut into two views and for simulated
-clinics (clusters beside noise columns in large units), the adjusted Rand index with the classes of
-AgreementKKM and of k-means on z-scores, and the least index between the labels before and after
-columns are multiplied by factors between 1e-4 and 1e4. Diabetes is cut into three clusters.
+writes to ``results/units.json``, for scikit-learn's tables cut into two views and for
+simulated clinics (clusters beside noise columns in large units), the adjusted Rand
+index with the classes of AgreementKKM and of k-means on z-scores, and the least index
+between the labels before and after columns are multiplied by factors between 1e-4 and
+1e4. Diabetes is cut into three clusters.
 """
 
 import warnings
@@ -39,7 +40,9 @@ def clinic(seed):
         d = int(rng.integers(2, 6))
         useful = 3.0 * rng.normal(size=(k, d))[y] + rng.normal(size=(n, d))
         noise = rng.normal(size=(n, int(rng.integers(1, 3))))
-        views[name] = np.hstack([useful, noise]) * 10 ** rng.uniform(-2, 4, d + noise.shape[1])
+        views[name] = np.hstack([useful, noise]) * 10 ** rng.uniform(
+            -2, 4, d + noise.shape[1]
+        )
     return views, y
 
 
@@ -60,10 +63,16 @@ def find(name):
     labels = AgreementKKM(k, random_state=0).fit(views).labels_
     rng, found = np.random.default_rng(0), []
     for _ in range(FACTORS_PER_CLINIC if name.startswith("clinic") else N_FACTORS):
-        other = {each: v * 10 ** rng.uniform(-4, 4, v.shape[1]) for each, v in views.items()}
+        other = {
+            each: v * 10 ** rng.uniform(-4, 4, v.shape[1]) for each, v in views.items()
+        }
         again = AgreementKKM(k, random_state=0).fit(other).labels_
         found.append(adjusted_rand_index(labels, again))
-    row = {"data": name, "least_agreement": round(min(found), 4), "n_factors": len(found)}
+    row = {
+        "data": name,
+        "least_agreement": round(min(found), 4),
+        "n_factors": len(found),
+    }
     if y is not None:
         X = StandardScaler().fit_transform(np.hstack(list(views.values())))
         by_kmeans = KMeans(k, n_init=10, random_state=0).fit_predict(X)

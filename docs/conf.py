@@ -4,7 +4,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs"), str(ROOT / "docs" / "extensions")]
+sys.path[:0] = [
+    str(ROOT / "src"),
+    str(ROOT / "docs"),
+    str(ROOT / "docs" / "extensions"),
+]
 
 from make_results import write_results  # noqa: E402
 
@@ -33,11 +37,17 @@ extensions = [
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # Lessons become pages by the gallery, which also writes down how long each took.
-exclude_patterns = ["_build", "course", "sg_execution_times.rst", "*/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "course",
+    "sg_execution_times.rst",
+    "*/sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 nitpicky = True
 highlight_language = "none"  # commands of a shell, where a block does not say
-# `Name` in a docstring links where there is a page for it; that there is none is no mistake.
+# `Name` in a docstring links where there is a page for it; that there is none is no
+# mistake.
 nitpick_ignore_regex = [("py:obj", ".*")]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -60,7 +70,8 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/lessons",
     "doc_module": ("mkclust",),
     "download_all_examples": False,
-    "min_reported_time": 10_000,  # what a lesson takes says nothing about the reader's machine
+    # What a lesson takes says nothing about the reader's machine.
+    "min_reported_time": 10_000,
     "remove_config_comments": True,
     "show_signature": False,
     "abort_on_example_error": True,
@@ -87,7 +98,15 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 # Pages that stand alone have no use for a column that names their neighbors.
-ALONE = ("index", "readme", "install", "coming_from_*", "glossary", "changelog", "contributing")
+ALONE = (
+    "index",
+    "readme",
+    "install",
+    "coming_from_*",
+    "glossary",
+    "changelog",
+    "contributing",
+)
 html_sidebars = {page: [] for page in ALONE}
 html_math_renderer = "mathml"
 

@@ -1,8 +1,8 @@
 """Pages of results, made of the rows that benchmarks have left in the repository.
 
-The build of the documentation calls `write_results`, which writes ``docs/results/*.md``. Words are
-in ``docs/results_templates``; every number comes from ``benchmarks/results`` or
-``benchmarks/speed/results``.
+The build of the documentation calls `write_results`, which writes
+``docs/results/*.md``. Words are in ``docs/results_templates``; every number comes from
+``benchmarks/results`` or ``benchmarks/speed/results``.
 """
 
 import json
@@ -41,7 +41,9 @@ def digits(value, places=3):
 
 def markdown(header, rows):
     """Return a table in Markdown."""
-    return pd.DataFrame(rows, columns=header).to_markdown(index=False, disable_numparse=True)
+    return pd.DataFrame(rows, columns=header).to_markdown(
+        index=False, disable_numparse=True
+    )
 
 
 def class_names(keys):
@@ -85,7 +87,9 @@ def first_answers():
     has_views = sorted(set(rows[rows.kernels == "dense"].dataset))
     scores = first_answer.mean_scores(rows)[has_views]
     complete = scores.dropna().mean(axis=1)
-    ways = dict.fromkeys((*first_answer.FEW, *first_answer.KERNELS, *first_answer.DISTURBED))
+    ways = dict.fromkeys(
+        (*first_answer.FEW, *first_answer.KERNELS, *first_answer.DISTURBED)
+    )
     methods = [key for key in METHODS if f"{key} | auto" in complete]
     by_way = [
         [f"`{way}`", *(digits(complete.get(f"{key} | {way}")) for key in methods)]
@@ -93,15 +97,24 @@ def first_answers():
         if any(f"{key} | {way}" in complete for key in methods)
     ]
     by_data = [
-        [name, *(digits(scores[name][f"{key} | auto"]) for key in methods)] for name in has_views
+        [name, *(digits(scores[name][f"{key} | auto"]) for key in methods)]
+        for name in has_views
     ]
     ours, peers = scores.loc["agreement-kkm | auto"], []
     for name in sorted(set(rows[rows.kernels == ""].method)):
         known = scores.loc[f"{name} | "].dropna()
         means = digits(known.mean()), digits(ours[known.index].mean())
-        peers.append([name, str(len(known)), *means, str(sum(ours[known.index] > known))])
+        peers.append(
+            [name, str(len(known)), *means, str(sum(ours[known.index] > known))]
+        )
     columns = class_names(methods)
-    header = ["", "data sets", "mean", "`AgreementKKM` there", "`AgreementKKM` ahead on"]
+    header = [
+        "",
+        "data sets",
+        "mean",
+        "`AgreementKKM` there",
+        "`AgreementKKM` ahead on",
+    ]
     return {
         "n_data": len(has_views),
         "n_seeds": first_answer.N_SEEDS,
@@ -114,13 +127,22 @@ def first_answers():
 def bad_views():
     """Return what views that say nothing do to every method."""
     variants = ("as it is", "noise", "levels", "shuffled", "copies", "two camps")
-    header = ["method", *("category" if kind == "levels" else kind for kind in variants)]
+    header = [
+        "method",
+        *("category" if kind == "levels" else kind for kind in variants),
+    ]
     made = {}
-    for title, means in agreement.mean_scores(RESULTS / "agreement/rows.jsonl.gz").items():
+    for title, means in agreement.mean_scores(
+        RESULTS / "agreement/rows.jsonl.gz"
+    ).items():
         keys = [key for key in METHODS if key in means.index]
         scores = [[digits(means.loc[key][kind]) for kind in variants] for key in keys]
-        body = [[name, *row] for name, row in zip(class_names(keys), scores, strict=True)]
-        made["small" if title.startswith("small") else "all_data"] = markdown(header, body)
+        body = [
+            [name, *row] for name, row in zip(class_names(keys), scores, strict=True)
+        ]
+        made["small" if title.startswith("small") else "all_data"] = markdown(
+            header, body
+        )
     return made
 
 
@@ -128,7 +150,9 @@ def missing_views():
     """Return what samples that are missing from views do."""
     rows = records.read_rows(*sorted((RESULTS / "missing_views").glob("*.jsonl.gz")))
     tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
-    overviews = (f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items())
+    overviews = (
+        f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items()
+    )
     return {
         "n_seeds": missing.N_SEEDS,
         "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
@@ -154,7 +178,17 @@ def gpu():
         gap, certificate = f"{row['relative_gap']:.0e}", row["certificate"].split()[0]
         found = digits(row["seconds"]), gap, certificate, str(row["passes"])
         solves.append([*sizes, *found, digits(row["memory_beside_kernels"], 2)])
-    header = ["n", "m", "k", "type", "seconds", "gap", "certificate", "passes", "memory"]
+    header = [
+        "n",
+        "m",
+        "k",
+        "type",
+        "seconds",
+        "gap",
+        "certificate",
+        "passes",
+        "memory",
+    ]
     k_means = []
     for row in parts["k_means"]:
         times = min(row["host_seconds"].values()), row["device_seconds"]
@@ -172,7 +206,9 @@ def gpu():
         "far_passes": far["passes"],
         "far_gb": digits(far["peak_gigabytes"], 1),
         "far_certificate": far["certificate"],
-        "k_means": markdown(["rows", "clusters", "on 16 cores", "on the device"], k_means),
+        "k_means": markdown(
+            ["rows", "clusters", "on 16 cores", "on the device"], k_means
+        ),
     }
 
 
@@ -181,7 +217,10 @@ def scale():
     record = read_json("scale.json")
     parts = record["parts"]
     million, growth, files = (parts[name] for name in ("million", "growth", "files"))
-    many, file = f"{million['n_samples']:,} samples", f"kernels in a file of {files['file_gb']} GB"
+    many, file = (
+        f"{million['n_samples']:,} samples",
+        f"kernels in a file of {files['file_gb']} GB",
+    )
     size = f"a text file of {parts['wide']['n_samples']:,} x {parts['wide']['n_columns']:,}"
     fits = {f"SimpleMKKM, {many}, 200 landmarks per view": million}
     fits["... by two dask workers"] = parts["cluster"]
@@ -192,7 +231,10 @@ def scale():
         fits |= {f"{name}, {way}": fit for way, fit in ways.items()}
     fits[f"command line, {size}"] = parts["wide"]
     keys = {"seconds": 1, "peak_gb": 2, "ari": 3, "acc": 3}
-    body = [[what, *(digits(fit.get(k), keys[k]) for k in keys)] for what, fit in fits.items()]
+    body = [
+        [what, *(digits(fit.get(k), keys[k]) for k in keys)]
+        for what, fit in fits.items()
+    ]
     pairs = zip(growth["n_samples"], growth["seconds"], strict=True)
     return {
         **{key: record[key] for key in ("command", "machine")},
@@ -216,10 +258,24 @@ def number_of_clusters():
     for part, title in titles.items():
         rows = record[part]
         given = [row["evidence"] for row in rows]
-        evidence = ", ".join(f"{word} {given.count(word)}" for word in sorted(set(given)))
-        right = "" if part == "noise" else sum(row["n_clusters"] == row["true"] for row in rows)
+        evidence = ", ".join(
+            f"{word} {given.count(word)}" for word in sorted(set(given))
+        )
+        right = (
+            ""
+            if part == "noise"
+            else sum(row["n_clusters"] == row["true"] for row in rows)
+        )
         body.append([title, str(len(rows)), evidence, str(right)])
-    keys = ("problem", "true", "n_clusters", "next", "evidence", "eigengaps", "silhouettes")
+    keys = (
+        "problem",
+        "true",
+        "n_clusters",
+        "next",
+        "evidence",
+        "eigengaps",
+        "silhouettes",
+    )
     each = [[str(row[key]) for key in keys] for row in record["real"]]
     return {
         **{key: record[key] for key in ("command", "machine")},
@@ -237,8 +293,12 @@ def write_results(folder=ROOT / "docs" / "results"):
     """Write all pages into a folder, and return their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    made = {"index": {"pages": "\n".join(PAGES)}} | {name: make() for name, make in PAGES.items()}
+    made = {"index": {"pages": "\n".join(PAGES)}} | {
+        name: make() for name, make in PAGES.items()
+    }
     for name, values in made.items():
         template = Template((TEMPLATES / f"{name}.md.in").read_text(encoding="utf-8"))
-        (folder / f"{name}.md").write_text(template.substitute(values), encoding="utf-8")
+        (folder / f"{name}.md").write_text(
+            template.substitute(values), encoding="utf-8"
+        )
     return [folder / f"{name}.md" for name in made]

@@ -1,7 +1,7 @@
 """Install the wheel and the source archive into empty environments and use them there.
 
-Run by `make dist`, away from the source tree: what works here works for whoever installs the
-library. Prints what each choice of extras takes on disk.
+Run by `make dist`, away from the source tree: what works here works for whoever
+installs the library. Prints what each choice of extras takes on disk.
 """
 
 import argparse
@@ -75,7 +75,9 @@ class Environment:
     def run(self, *command: object, fails_with: str = "") -> str:
         """Run a command and return what it prints; it must succeed, or fail with a sentence."""
         hidden = ("PYTHONPATH", "PYTHONHOME")
-        variables = {name: value for name, value in os.environ.items() if name not in hidden}
+        variables = {
+            name: value for name, value in os.environ.items() if name not in hidden
+        }
         variables["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
         done = subprocess.run(
             [str(part) for part in command],
@@ -89,13 +91,21 @@ class Environment:
         if not fails_with:
             if done.returncode:
                 raise SystemExit(f"failed: {shown}")
-        elif done.returncode != 2 or fails_with not in output or len(output.splitlines()) != 1:
-            raise SystemExit(f"should have failed with one line with {fails_with!r}: {shown}")
+        elif (
+            done.returncode != 2
+            or fails_with not in output
+            or len(output.splitlines()) != 1
+        ):
+            raise SystemExit(
+                f"should have failed with one line with {fails_with!r}: {shown}"
+            )
         return output
 
     def mkclust(self, *arguments: object, fails_with: str = "") -> str:
         """Run the command line."""
-        return self.run(self.venv / "bin" / "mkclust", *arguments, fails_with=fails_with)
+        return self.run(
+            self.venv / "bin" / "mkclust", *arguments, fails_with=fails_with
+        )
 
     def fit_and_predict(self) -> None:
         """Use the library, with all that its package has to hold."""
@@ -103,7 +113,9 @@ class Environment:
 
     def packages(self) -> set[str]:
         """Return the names of what is installed."""
-        lines = self.run(self.python, "-m", "pip", "list", "--format=freeze").splitlines()
+        lines = self.run(
+            self.python, "-m", "pip", "list", "--format=freeze"
+        ).splitlines()
         return {line.partition("==")[0].lower() for line in lines}
 
     def megabytes(self) -> float:
@@ -114,7 +126,10 @@ class Environment:
     def tell_size(self, extras: str) -> None:
         """Print what an installation takes."""
         n_packages = len(self.packages() - {"pip", "setuptools"})
-        say(f"size of {extras}: {self.megabytes() - self.empty:.0f} MB, {n_packages} packages")
+        say(
+            f"size of {extras}: {self.megabytes() - self.empty:.0f} MB, {n_packages} "
+            "packages"
+        )
 
 
 def check_contents(wheel: Path, archive: Path) -> None:
@@ -123,11 +138,15 @@ def check_contents(wheel: Path, archive: Path) -> None:
         in_wheel = {name for name in file.namelist() if ".dist-info/" not in name}
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
-    in_archive = {name.removeprefix("src/") for name in names if name.startswith("src/mkclust/")}
+    in_archive = {
+        name.removeprefix("src/") for name in names if name.startswith("src/mkclust/")
+    }
     # Folders are entries of some archives.
     in_archive = {name for name in in_archive if Path(name).suffix}
     if in_wheel != in_archive:
-        raise SystemExit(f"only in one of both archives: {sorted(in_wheel ^ in_archive)}")
+        raise SystemExit(
+            f"only in one of both archives: {sorted(in_wheel ^ in_archive)}"
+        )
     if strange := sorted(name for name in in_wheel if not name.startswith("mkclust/")):
         raise SystemExit(f"no part of the package, but in the wheel: {strange}")
     if lost := {f"mkclust/{name}" for name in DATA} - in_wheel:
@@ -156,16 +175,26 @@ def check_wheel(here: Environment, wheel: Path) -> None:
         (("cluster", "table.npy", "-k", 3, "--save", "model.skops"), "save"),
         (("demo",), ""),
     ):
-        here.mkclust(*arguments, fails_with=f'pip install "mkclust[{extra}' if extra else "pip")
+        here.mkclust(
+            *arguments, fails_with=f'pip install "mkclust[{extra}' if extra else "pip"
+        )
     here.tell_size("[cli]")
 
     here.install(f"{wheel}[all]")
     here.fit_and_predict()
     here.mkclust("demo")
-    here.mkclust("cluster", "table.csv", "-k", 3, "--save", "model.skops", "--report", "fit.html")
+    here.mkclust(
+        "cluster", "table.csv", "-k", 3, "--save", "model.skops", "--report", "fit.html"
+    )
     here.mkclust("predict", "model.skops", "table.csv", "--labels", "new.csv")
     here.tell_size("[all]")
-    strict = ("--strict", "--config-file=", "--python-executable", here.python, CONSUMER)
+    strict = (
+        "--strict",
+        "--config-file=",
+        "--python-executable",
+        here.python,
+        CONSUMER,
+    )
     say("types: " + here.run(sys.executable, "-m", "mypy", *strict).strip())
 
 

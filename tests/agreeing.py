@@ -12,7 +12,9 @@ def one_hot(rng, n, levels):
 def strangers(rng, n):
     """Return views that share nothing with anything: noise, and columns of 2 to 10 levels."""
     noise = {"noise": rng.normal(size=(n, 8))}
-    return noise | {f"{levels} levels": one_hot(rng, n, levels) for levels in (2, 3, 5, 10)}
+    return noise | {
+        f"{levels} levels": one_hot(rng, n, levels) for levels in (2, 3, 5, 10)
+    }
 
 
 def two_camps(rng, n=120, sizes=(2, 2)):
@@ -21,7 +23,9 @@ def two_camps(rng, n=120, sizes=(2, 2)):
     views = {}
     for name, y, size in zip("ab", camps, sizes, strict=True):
         for i in range(size):
-            views[f"{name}{i}"] = 3 * rng.normal(size=(3, 6))[y] + rng.normal(size=(n, 6))
+            views[f"{name}{i}"] = 3 * rng.normal(size=(3, 6))[y] + rng.normal(
+                size=(n, 6)
+            )
     return views, camps
 
 
@@ -42,7 +46,11 @@ def inserted(rng, views, others):
 def written_out_agreement(entries):
     """Return C and d of kernels by the formula, trace by trace."""
     m, n = len(entries), len(entries[0])
-    hollow, ones, u = [K - np.diag(np.diag(K)) for K in entries], np.ones(n), np.zeros((m, m))
+    hollow, ones, u = (
+        [K - np.diag(np.diag(K)) for K in entries],
+        np.ones(n),
+        np.zeros((m, m)),
+    )
     for p, A in enumerate(hollow):
         for q, B in enumerate(hollow):
             totals = (ones @ A @ ones) * (ones @ B @ ones) / ((n - 1) * (n - 2))
@@ -55,15 +63,19 @@ def written_out_agreement(entries):
 def written_out_compromise(entries):
     """Return the compromise of kernels that all agree, no two of them copies, and its weights.
 
-    Equal weights, but less for one that agrees less than 0.6 times as much as the median one, and
-    for one of less than twelve effective directions.
+    Equal weights, but less for one that agrees less than 0.6 times as much as the
+    median one, and for one of less than twelve effective directions.
     """
     alignments, norms = written_out_agreement(entries)
     sums = np.maximum(alignments - np.diag(np.diag(alignments)), 0).sum(axis=1)
     relative = sums / np.median(sums)
     n = len(entries[0])
-    sizes = np.array([np.trace(K) / n - (K.sum() - np.trace(K)) / n / (n - 1) for K in entries])
-    weights = np.where(relative < 0.6, relative, 1) * np.minimum(sizes**2 / norms**2 / 3, 1)
+    sizes = np.array(
+        [np.trace(K) / n - (K.sum() - np.trace(K)) / n / (n - 1) for K in entries]
+    )
+    weights = np.where(relative < 0.6, relative, 1) * np.minimum(
+        sizes**2 / norms**2 / 3, 1
+    )
     coefficients = weights / norms
     coefficients = coefficients / coefficients.sum()
     return np.tensordot(coefficients, entries, 1), weights / weights.sum(), coefficients

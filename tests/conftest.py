@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Before workers send warnings of it, which two threads of the controller would import at once.
+# Before workers send warnings of it, which two threads of the controller would import
+# at once.
 import mkclust  # noqa: F401
 import paper.datasets  # noqa: F401  (adds the paper's data sets to those known by name)
 
-# How many examples a test of an invariance draws: MKCLUST_THOROUGH is set by `make test-all`.
+# How many examples a test of an invariance draws: MKCLUST_THOROUGH is set by `make
+# test-all`.
 settings.register_profile(
     "mkclust",
     max_examples=200 if os.environ.get("MKCLUST_THOROUGH") else 15,
@@ -23,7 +25,8 @@ settings.load_profile("mkclust")
 
 
 def pytest_configure():
-    # In the background a shell has interrupts ignored, and so would all that tests start.
+    # In the background a shell has interrupts ignored, and so would all that tests
+    # start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -35,7 +38,9 @@ REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
 def pytest_ignore_collect(collection_path, config):
     """Do not import files that are slow as a whole if slow tests are not asked for."""
     if config.getoption("-m") == "not slow" and collection_path.suffix == ".py":
-        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text() or None
+        return (
+            "\npytestmark = pytest.mark.slow\n" in collection_path.read_text() or None
+        )
     return None
 
 
@@ -78,7 +83,8 @@ def blob_views(rng, n=240, k=4, strengths=(2.0, 2.0, 2.0), n_features=10):
     """Return views of k Gaussian blobs, one a strength; strength zero is pure noise."""
     y = np.arange(n) % k
     views = [
-        strength * rng.normal(size=(k, n_features))[y] + rng.normal(size=(n, n_features))
+        strength * rng.normal(size=(k, n_features))[y]
+        + rng.normal(size=(n, n_features))
         for strength in strengths
     ]
     return views, y
@@ -88,7 +94,9 @@ def gaussian_kernels(rng, **settings):
     from mkclust import KernelBank
 
     views, y = blob_views(rng, **settings)
-    return KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views), y
+    return KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(
+        views
+    ), y
 
 
 @pytest.fixture

@@ -17,4 +17,8 @@ def blocks(page: str, language: str = "") -> list[str]:
 def commands(page: str) -> list[list[str]]:
     """Return the commands ``mkclust`` of a page, each as its arguments, without comments."""
     lines = [line for block in blocks(page) for line in block.splitlines()]
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("mkclust ")]
+    return [
+        shlex.split(line, comments=True)[1:]
+        for line in lines
+        if line.startswith("mkclust ")
+    ]

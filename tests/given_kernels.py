@@ -10,7 +10,9 @@ N, M = 70, 3
 def integer_kernels(n=N, m=M, n_features=30, seed=0):
     """Return Gram matrices of sparse integer features: exact in every number type."""
     rng = np.random.default_rng(seed)
-    X = rng.integers(1, 4, size=(m, n, n_features)) * (rng.random((m, n, n_features)) < 0.08)
+    X = rng.integers(1, 4, size=(m, n, n_features)) * (
+        rng.random((m, n, n_features)) < 0.08
+    )
     X[:, np.arange(n), np.arange(n) % n_features] += 1  # no sample is zero
     return (X @ X.transpose(0, 2, 1)).astype(np.float64)
 

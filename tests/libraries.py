@@ -16,7 +16,10 @@ def has_gpu(library):
 
 
 TORCH = has("torch")
-ON_CUDA = [pytest.mark.gpu, pytest.mark.skipif(not has_gpu("torch"), reason="no CUDA device")]
+ON_CUDA = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not has_gpu("torch"), reason="no CUDA device"),
+]
 # Every installed library that is not NumPy, those of a GPU marked so.
 FOREIGN = [
     *["strict"] * has("array_api_strict"),
@@ -40,7 +43,9 @@ def as_library(library, array):
     if library in ("torch", "cuda"):
         import torch
 
-        return torch.asarray(np.array(array), device={"torch": "cpu"}.get(library, library))
+        return torch.asarray(
+            np.array(array), device={"torch": "cpu"}.get(library, library)
+        )
     if library == "cupy":
         import cupy
 

@@ -11,7 +11,9 @@ class Powered(InductiveClusterer):
 
     strength: float = 1.0
 
-    WEIGHT_MEANING = "A large weight means much leading structure; it is not importance."
+    WEIGHT_MEANING = (
+        "A large weight means much leading structure; it is not importance."
+    )
 
     def _solve(self, stack):
         mixture = Mixture(stack, self.n_clusters)
@@ -28,7 +30,9 @@ class FirstKernel(MultipleKernelClusterer):
         one = np.eye(stack.n_kernels)[0]
         found = Mixture(stack, self.n_clusters).relax(one)
         history = np.array([found.value])
-        return Solution(found.vectors[:, : self.n_clusters], one, found.value, history, True)
+        return Solution(
+            found.vectors[:, : self.n_clusters], one, found.value, history, True
+        )
 
 
 class Unfinished(InductiveClusterer):

@@ -16,7 +16,8 @@ Y = np.arange(N) % 3
 RNG = np.random.default_rng(0)
 VIEWS = {"a": 5.0 * Y[:, None] + RNG.normal(size=(N, 2)), "b": RNG.normal(size=(N, 2))}
 X = RNG.normal(size=N)
-Z = np.random.default_rng(1).permutation(Y)  # unlike Y, nothing computed from a clustered column
+# Unlike Y, nothing computed from a clustered column.
+Z = np.random.default_rng(1).permutation(Y)
 NUMBERS = np.array([3, 0, 11, 7, 1, 10, 5, 2, 9, 4, 8, 6])
 INDICES = {
     "array": None,
@@ -35,13 +36,24 @@ def framed(values, kind):
 
 @pytest.fixture(scope="module")
 def models():
-    views = {kind: {name: framed(v, kind) for name, v in VIEWS.items()} for kind in INDICES}
-    return {kind: AverageKKM(3, random_state=0, n_init=1).fit(X) for kind, X in views.items()}
+    views = {
+        kind: {name: framed(v, kind) for name, v in VIEWS.items()} for kind in INDICES
+    }
+    return {
+        kind: AverageKKM(3, random_state=0, n_init=1).fit(X)
+        for kind, X in views.items()
+    }
 
 
 def by_text(index):
-    levels = [index.get_level_values(level).astype(str) for level in range(index.nlevels)]
-    return levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=index.names)
+    levels = [
+        index.get_level_values(level).astype(str) for level in range(index.nlevels)
+    ]
+    return (
+        levels[0]
+        if len(levels) == 1
+        else pd.MultiIndex.from_arrays(levels, names=index.names)
+    )
 
 
 def transformed(kind, rng):
@@ -52,11 +64,20 @@ def transformed(kind, rng):
         if operation < 5:
             n = len(frame)
             reverse, some = np.arange(n)[::-1], np.arange(n)[1::2]
-            orders = [reverse, rng.permutation(n), np.argsort(frame["x"]), np.arange(n)[2:], some]
+            orders = [
+                reverse,
+                rng.permutation(n),
+                np.argsort(frame["x"]),
+                np.arange(n)[2:],
+                some,
+            ]
             order = np.asarray(orders[operation])
             frame, samples = frame.iloc[order], samples[order]
         elif operation == 5:
-            frame, samples = pd.concat([frame, frame.iloc[:1]]), np.append(samples, samples[0])
+            frame, samples = (
+                pd.concat([frame, frame.iloc[:1]]),
+                np.append(samples, samples[0]),
+            )
         elif operation == 6:
             frame = frame.reset_index(drop=True)
             samples = np.argsort(NUMBERS) if kind == "numbers" else np.arange(N)
@@ -82,17 +103,28 @@ def annotated(model, kind, frame, samples):
         annotate(labels, frame, n_permutations=1),
         annotate(model.labels_, columns, n_permutations=1),
     ]
-    return [np.ravel([(test.statistic, test.n_missing) for test in each.tests]) for each in pair]
+    return [
+        np.ravel([(test.statistic, test.n_missing) for test in each.tests])
+        for each in pair
+    ]
 
 
 def described(model, kind, frame, samples):
-    pair = describe(model, frame[["x"]]), describe(model, {"x": everyone(frame["x"], samples)})
-    return [np.ravel([(row.standardized, row.n_missing) for row in each.effects]) for each in pair]
+    pair = (
+        describe(model, frame[["x"]]),
+        describe(model, {"x": everyone(frame["x"], samples)}),
+    )
+    return [
+        np.ravel([(row.standardized, row.n_missing) for row in each.effects])
+        for each in pair
+    ]
 
 
 def masked(model, kind, frame, samples):
     views = {name: framed(view, kind) for name, view in VIEWS.items()}
-    found = read_views(views, observed={"b": frame["y"] > 0, "a": frame["y"] >= 0}).missing
+    found = read_views(
+        views, observed={"b": frame["y"] > 0, "a": frame["y"] >= 0}
+    ).missing
     return found[:, 1], everyone(frame["y"], samples) == 0
 
 
@@ -109,7 +141,9 @@ def renumbered(model, kind, frame, samples):
 
 
 def predicted(model, kind, frame, samples):
-    new = {name: pd.DataFrame(view, index=INDICES[kind]) for name, view in VIEWS.items()}
+    new = {
+        name: pd.DataFrame(view, index=INDICES[kind]) for name, view in VIEWS.items()
+    }
     index = frame.index if kind != "array" else pd.RangeIndex(len(frame))
     new["b"] = pd.DataFrame(VIEWS["b"][samples], index=index)
     hand = VIEWS["b"][samples] if kind == "array" else VIEWS["b"]
@@ -128,7 +162,8 @@ USES = {
 
 def test_tables_in_any_order_are_aligned_or_refused(models):
     n_aligned = 0
-    for seed in range(60):  # each use of a table is compared with arrays that are aligned by hand
+    # Each use of a table is compared with arrays that are aligned by hand.
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         kind, use = rng.choice(list(INDICES)), rng.choice(list(USES))
         frame, samples = transformed(kind, rng)
@@ -136,7 +171,12 @@ def test_tables_in_any_order_are_aligned_or_refused(models):
             found, expected = USES[use](models[kind], kind, frame, samples)
         except ValueError:
             continue
-        assert found == pytest.approx(expected, nan_ok=True), (kind, use, frame.index, samples)
+        assert found == pytest.approx(expected, nan_ok=True), (
+            kind,
+            use,
+            frame.index,
+            samples,
+        )
         n_aligned += 1
     assert 12 < n_aligned < 48
 

@@ -42,7 +42,9 @@ def test_rows_that_are_paired_by_position_would_be_noticed(use):
     problems = (alignments.Problem(seed) for seed in seeds)
     wanted = [(use, "index", "none", kind) for kind in ("numbers", "text")]
     problem = next(
-        each for each in problems if (each.use, each.place, each.change, each.kind) in wanted
+        each
+        for each in problems
+        if (each.use, each.place, each.change, each.kind) in wanted
     )
     assert alignments.CHECKS[use](problem)
     # The same tables with the ids of their rows exchanged.

@@ -10,7 +10,9 @@ import pytest
 from mkclust.files import write_atomically
 
 pytestmark = pytest.mark.usefixtures("folder")
-posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions and limits")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="needs POSIX permissions and limits"
+)
 
 
 def mode(path):
@@ -117,7 +119,9 @@ def test_an_error_about_another_file_names_that():
 
 
 @posix
-@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="the superuser may write")
+@pytest.mark.skipif(
+    os.name == "posix" and os.geteuid() == 0, reason="the superuser may write"
+)
 def test_a_folder_without_permission_is_told_with_the_file():
     Path("closed").mkdir(mode=0o500)
     with pytest.raises(PermissionError) as caught:

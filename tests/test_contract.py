@@ -50,7 +50,10 @@ def inductive(method):
 def overlapping_views(n=60, seed=0, dtype=np.float64):
     """Return two views without clear clusters, so that some samples lie near the borders."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=(n, 5)).astype(dtype), rng.exponential(size=(n, 3)).astype(dtype)]
+    return [
+        rng.normal(size=(n, 5)).astype(dtype),
+        rng.exponential(size=(n, 3)).astype(dtype),
+    ]
 
 
 def blobs(n=90, k=3, seed=0):
@@ -75,7 +78,9 @@ def gram(views):
 def of_few_iterations(method):
     """Return a model that ends early: conventions do not depend on how far it came."""
     few = {"max_iter": 1, "n_init": 2}
-    return method(**{name: few[name] for name in few.keys() & method().get_params().keys()})
+    return method(
+        **{name: few[name] for name in few.keys() & method().get_params().keys()}
+    )
 
 
 @parametrize_with_checks([of_few_iterations(METHODS[name]) for name in REPRESENTATIVES])
@@ -85,7 +90,11 @@ def test_methods_keep_the_conventions_of_scikit_learn(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [of_few_iterations(METHODS[name]) for name in METHODS if name not in REPRESENTATIVES]
+    [
+        of_few_iterations(METHODS[name])
+        for name in METHODS
+        if name not in REPRESENTATIVES
+    ]
 )
 def test_all_other_methods_keep_the_conventions_of_scikit_learn(estimator, check):
     check(estimator)
@@ -115,15 +124,21 @@ def test_a_bank_in_front_in_a_pipeline_equals_one_within(inductive):
     (train, y), (new, _) = blobs(seed=1), blobs(n=20, seed=2)
     bank = KernelBank(**ONE_GAUSSIAN)
     within = inductive(3, kernels=bank, random_state=0).fit(train)
-    pipeline = make_pipeline(bank, inductive(3, kernels="precomputed", random_state=0)).fit(train)
+    pipeline = make_pipeline(
+        bank, inductive(3, kernels="precomputed", random_state=0)
+    ).fit(train)
     np.testing.assert_array_equal(pipeline[-1].labels_, within.labels_)
     np.testing.assert_array_equal(pipeline.predict(train), within.labels_)
     np.testing.assert_array_equal(pipeline.predict(new), within.predict(new))
-    np.testing.assert_allclose(pipeline.transform(new), within.transform(new), atol=1e-12)
+    np.testing.assert_allclose(
+        pipeline.transform(new), within.transform(new), atol=1e-12
+    )
     assert adjusted_rand_score(y, within.labels_) == 1
 
 
-@pytest.mark.parametrize(("standard", "n"), first_quick(2, every_pair(STANDARDS, [230, 60])))
+@pytest.mark.parametrize(
+    ("standard", "n"), first_quick(2, every_pair(STANDARDS, [230, 60]))
+)
 def test_learned_attributes_are_what_they_are_said_to_be(name, method, standard, n):
     center, normalize = standard
     X = gram(overlapping_views(n))
@@ -132,7 +147,9 @@ def test_learned_attributes_are_what_they_are_said_to_be(name, method, standard,
     sizes = np.bincount(model.labels_)
     assert len(sizes) == 4
     assert np.all(np.diff(sizes) <= 0)
-    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(4), atol=1e-10)
+    np.testing.assert_allclose(
+        model.embedding_.T @ model.embedding_, np.eye(4), atol=1e-10
+    )
     assert model.embedding_.shape == (n, 4)
     assert model.weights_.shape == model.alignments_.shape == (2,)
     assert model.weights_.dtype == np.float64
@@ -165,7 +182,8 @@ def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(inducti
 
 def test_clear_clusters_are_found(name, method):
     views, y = blobs()
-    # LKAM's neighborhoods by the average of a table's twelve kernels misplace one sample.
+    # LKAM's neighborhoods by the average of a table's twelve kernels misplace one
+    # sample.
     least = 0.95 if name == "lkam" else 1
     model = method(3, random_state=0)
     assert adjusted_rand_score(y, model.fit(gaussian(views)).labels_) >= least
@@ -192,11 +210,17 @@ def test_a_small_cluster_far_from_a_large_one_is_found(name, method, seed):
 
 def test_the_seed_decides_on_the_labels_and_on_nothing_else(method):
     X = overlapping_views()
-    first, second, other = (method(5, random_state=s, n_init=1).fit(X) for s in (3, 3, 4))
+    first, second, other = (
+        method(5, random_state=s, n_init=1).fit(X) for s in (3, 3, 4)
+    )
     np.testing.assert_array_equal(first.labels_, second.labels_)
     for each in (second, other):
-        np.testing.assert_allclose(each.weights_, first.weights_, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(each.embedding_, first.embedding_, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            each.weights_, first.weights_, rtol=1e-12, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            each.embedding_, first.embedding_, rtol=1e-12, atol=1e-12
+        )
 
 
 def test_a_solve_alone_gives_what_the_fit_gives_and_leaves_the_model_unfitted(method):
@@ -210,14 +234,18 @@ def test_a_solve_alone_gives_what_the_fit_gives_and_leaves_the_model_unfitted(me
 
 @pytest.mark.slow
 def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
-    problems = [gaussian(overlapping_views(n, seed)) for seed, n in enumerate((60, 230, 240, 70))]
+    problems = [
+        gaussian(overlapping_views(n, seed))
+        for seed, n in enumerate((60, 230, 240, 70))
+    ]
     fit = lambda X: method(4, random_state=0).fit(X)  # noqa: E731
     alone = [fit(X) for X in problems]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(fit, problems))
         same = list(pool.map(fit, [problems[1]] * 2))
     for first, second in zip(alone + [alone[1]] * 2, together + same, strict=True):
-        # The linear algebra may have had more threads or fewer, which round differently.
+        # The linear algebra may have had more threads or fewer, which round
+        # differently.
         np.testing.assert_allclose(first.weights_, second.weights_, rtol=1e-9)
         np.testing.assert_array_equal(first.labels_, second.labels_)
 
@@ -228,8 +256,12 @@ def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
 )
 def test_from_one_cluster_to_almost_one_per_sample(method, n_clusters, standard, kind):
     views, (center, normalize) = overlapping_views(n=20), standard
-    X = {"views": views, "gaussian": gaussian(views), "gram": gram(views) + np.eye(20)}[kind]
-    model = method(n_clusters, center=center, normalize=normalize, random_state=0).fit(X)
+    X = {"views": views, "gaussian": gaussian(views), "gram": gram(views) + np.eye(20)}[
+        kind
+    ]
+    model = method(n_clusters, center=center, normalize=normalize, random_state=0).fit(
+        X
+    )
     assert set(model.labels_) == set(range(n_clusters))
     assert model.embedding_.shape == (20, n_clusters)
     np.testing.assert_allclose(
@@ -240,7 +272,8 @@ def test_from_one_cluster_to_almost_one_per_sample(method, n_clusters, standard,
 
 
 @pytest.mark.parametrize(
-    ("name", "scale", "n"), every_pair(INDUCTIVE, [1e150, 1e-150, 1e-200, 1e200], [60, 230])
+    ("name", "scale", "n"),
+    every_pair(INDUCTIVE, [1e150, 1e-150, 1e-200, 1e200], [60, 230]),
 )
 def test_the_unit_of_a_normalized_kernel_does_not_matter(inductive, n, scale):
     K = gram(blobs(n)[0])
@@ -267,12 +300,16 @@ INPUTS = ["gram", "views", "table", "low rank", "clip", "shift"]
     ("kind", "n", "dtype", "standard"),
     first_quick(6, every_pair(INPUTS, [60, 230], [np.float64, np.float32], STANDARDS)),
 )
-def test_training_samples_are_predicted_as_they_were_fitted(method, kind, n, dtype, standard):
+def test_training_samples_are_predicted_as_they_were_fitted(
+    method, kind, n, dtype, standard
+):
     options = dict(zip(("center", "normalize"), standard, strict=True))
     options["psd"] = kind if kind in ("clip", "shift") else "error"
     X = training_input(kind, n, dtype)
     model = method(5, **options, n_init=2, random_state=0).fit(X)
-    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(5), atol=1e-8)
+    np.testing.assert_allclose(
+        model.embedding_.T @ model.embedding_, np.eye(5), atol=1e-8
+    )
     assert set(model.labels_) == set(range(5))
     if hasattr(model, "predict"):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -289,7 +326,9 @@ def test_held_out_samples_join_their_cluster(inductive):
     ):
         model = inductive(3, random_state=0).fit(X)
         assert adjusted_rand_score(y[train], model.labels_) == 1
-        assert adjusted_rand_score(y, np.append(model.labels_, model.predict(X_new))) == 1
+        assert (
+            adjusted_rand_score(y, np.append(model.labels_, model.predict(X_new))) == 1
+        )
 
 
 @pytest.mark.parametrize("kernels", ["precomputed", "auto"])
@@ -300,7 +339,9 @@ def test_samples_are_predicted_one_by_one_as_together(inductive, kernels):
         train, new = list(bank.transform(train)), list(bank.transform(new))
     model = inductive(4, kernels=kernels, random_state=0).fit(train)
     single = [[x[i : i + 1] for x in new] for i in range(8)]
-    np.testing.assert_array_equal(np.hstack([*map(model.predict, single)]), model.predict(new))
+    np.testing.assert_array_equal(
+        np.hstack([*map(model.predict, single)]), model.predict(new)
+    )
     rows = np.vstack([*map(model.transform, single)])
     np.testing.assert_allclose(rows, model.transform(new), atol=1e-10)
 
@@ -368,13 +409,17 @@ def test_what_did_not_converge_is_said_and_nothing_else_is(method):
     said = [entry for entry in log if issubclass(entry.category, ConvergenceWarning)]
     assert len(said) == (not model.converged_)
     if hasattr(model, "max_iter"):
-        with pytest.warns(ConvergenceWarning, match=f"{method.__name__} did not converge"):
+        with pytest.warns(
+            ConvergenceWarning, match=f"{method.__name__} did not converge"
+        ):
             model = method(3, max_iter=1, random_state=0).fit(X)
         assert not model.converged_
         assert model.n_iter_ == 1
 
 
-def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_warned_of(method):
+def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_warned_of(
+    method,
+):
     X = gaussian(overlapping_views(n=20))
     with pytest.raises(ValueError, match="n_clusters=20.*n_samples=20"):
         method(20).fit(X)
@@ -384,7 +429,13 @@ def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_w
 
 
 def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(method):
-    wrong = {"n_clusters": 0, "n_init": 0, "max_iter": 0, "tol": -1.0, "random_state": "zero"}
+    wrong = {
+        "n_clusters": 0,
+        "n_init": 0,
+        "max_iter": 0,
+        "tol": -1.0,
+        "random_state": "zero",
+    }
     wrong |= dict.fromkeys(method.ALLOWED, "nonsense")
     for name in sorted(wrong.keys() & method().get_params().keys()):
         model = method(3).set_params(**{name: wrong[name]})

@@ -54,7 +54,9 @@ def fitted(name, library, n):
 
 def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=atol)
-    apart = np.abs(projector(to_host(model.embedding_)) - projector(expected.embedding_)).max()
+    apart = np.abs(
+        projector(to_host(model.embedding_)) - projector(expected.embedding_)
+    ).max()
     assert apart < subspace
     share = clustering_accuracy(expected.labels_, model.labels_)
     assert round((1 - share) * len(model.labels_)) <= 1
@@ -63,16 +65,25 @@ def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5):
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(
-    "name", [*METHODS_TESTED, *slow(*(name for name in METHODS if name not in METHODS_TESTED))]
+    "name",
+    [*METHODS_TESTED, *slow(*(name for name in METHODS if name not in METHODS_TESTED))],
 )
-def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(name, n, library):
+def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(
+    name, n, library
+):
     model, expected = fitted(name, library, n), fitted(name, "numpy", n)
     assert_alike(model, expected)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
     np.testing.assert_allclose(model.alignments_, expected.alignments_, atol=2e-3)
     if hasattr(model, "duality_gap_"):
         assert 0 <= model.duality_gap_ <= model.tol
-    for attribute in ("weights_", "alignments_", "history_", "coefficients_", "sample_weights_"):
+    for attribute in (
+        "weights_",
+        "alignments_",
+        "history_",
+        "coefficients_",
+        "sample_weights_",
+    ):
         found = getattr(model, attribute, np.zeros(1))
         assert type(found) is np.ndarray, attribute
         assert found.dtype == np.float64, attribute
@@ -83,7 +94,9 @@ def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(na
 
 @over_libraries
 @pytest.mark.parametrize("name", INDUCTIVE)
-def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(name, library):
+def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(
+    name, library
+):
     n = 260
     K = as_library(library, list(kernels(n)))
     for model in (fitted(name, library, n), fitted(name, "numpy", n)):
@@ -144,12 +157,15 @@ def copied_shapes(library, monkeypatch):
 def test_no_kernel_is_copied_to_the_host(name, library, copied_shapes):
     n = 260  # views are compared by up to 256 samples, on the host
     K = as_library(library, list(kernels(n)))
-    model = METHODS[name](K_CLUSTERS, kernels="precomputed", random_state=0, n_init=1).fit(K)
+    model = METHODS[name](
+        K_CLUSTERS, kernels="precomputed", random_state=0, n_init=1
+    ).fit(K)
     if name in INDUCTIVE:
         model.predict(K)
     long = [shape for shape in copied_shapes if max(shape, default=1) >= n]
     assert long  # rows for k-means
-    assert max(map(np.prod, long)) < n * n / 20  # a basis may have as many vectors as samples
+    # A basis may have as many vectors as samples.
+    assert max(map(np.prod, long)) < n * n / 20
 
 
 @needs_torch
@@ -172,7 +188,9 @@ def test_tensors_with_gradients_and_other_strides_are_read_like_others():
     model = SimpleMKKM(K_CLUSTERS, random_state=0, n_init=3).fit(K.requires_grad_(True))
     assert not model.embedding_.requires_grad
     assert_alike(
-        model, SimpleMKKM(K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90)), atol=1e-5
+        model,
+        SimpleMKKM(K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90)),
+        atol=1e-5,
     )
 
 
@@ -215,9 +233,14 @@ def explained(library, approximation):
     """Return what the library says about a model fitted on views of an array library."""
     X = as_library(library, views())
     features = Nystroem(20) if approximation else None
-    model = SimpleMKKM(K_CLUSTERS, approximation=features, random_state=0, n_init=2).fit(X)
+    model = SimpleMKKM(
+        K_CLUSTERS, approximation=features, random_state=0, n_init=2
+    ).fit(X)
     diagnosis = diagnose(model, X)
-    numbers = [diagnosis.redundancy, diagnosis.table[["agreement", "leave_one_out"]].to_numpy()]
+    numbers = [
+        diagnosis.redundancy,
+        diagnosis.table[["agreement", "leave_one_out"]].to_numpy(),
+    ]
     drawn = SortedKernelDisplay.from_estimator(model, X, max_samples=40).kernel
     plane = projector(EmbeddingDisplay.from_estimator(model).embedding)
     resampled = stability(model, X, n_resamples=3)
@@ -227,7 +250,9 @@ def explained(library, approximation):
 @pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("approximation", [False, True])
-def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(approximation, library):
+def test_what_explains_a_model_says_the_same_wherever_it_was_fitted(
+    approximation, library
+):
     noise, numbers = explained(library, approximation)
     known, expected = explained("numpy", approximation)
     assert noise == known

@@ -8,10 +8,22 @@ from mkclust.index import id_advice, spelling_difference
 
 
 def test_two_ids_that_are_nearly_the_same_are_named_and_no_others():
-    pairs = {"TCGA-000": "TCGA.000", "TCGA-001": "tcga-001", "a": " a ", "001": 1, "P-01": "p.1"}
+    pairs = {
+        "TCGA-000": "TCGA.000",
+        "TCGA-001": "tcga-001",
+        "a": " a ",
+        "001": 1,
+        "P-01": "p.1",
+    }
     for name, other in pairs.items():
-        assert f"{name!r} and {str(other)!r}" in spelling_difference(["x", name], [other, "y"])
-    for ids, others in ((["a", "A"], ["a", "A"]), ([1, 2], ["1", "2"]), (["10"], ["1"])):
+        assert f"{name!r} and {str(other)!r}" in spelling_difference(
+            ["x", name], [other, "y"]
+        )
+    for ids, others in (
+        (["a", "A"], ["a", "A"]),
+        ([1, 2], ["1", "2"]),
+        (["10"], ["1"]),
+    ):
         assert spelling_difference(ids, others) == ""
 
 
@@ -21,7 +33,8 @@ def test_ids_that_begin_alike_are_named_with_the_length_that_matches():
         assert "str[:4]" in id_advice(patients + "-01A", others)
         assert "--trim-ids 4" in id_advice(others, patients + "-01A")
     assert id_advice(patients, "Q" + patients) == ""
-    assert id_advice(patients + "x", pd.Index(["P00y", "P01y"])) == ""  # no longer unique
+    # No longer unique.
+    assert id_advice(patients + "x", pd.Index(["P00y", "P01y"])) == ""
     for other, message in (
         (patients + "-01A", r"no ids in common.*str\[:4\]"),
         (patients.str.lower(), "'P000' and 'p000'"),

@@ -28,16 +28,28 @@ label_pairs = st.integers(1, 40).flatmap(
 
 
 @pytest.mark.data
-@pytest.mark.skipif("MKCLUST_GOLDENS" not in os.environ, reason="MKCLUST_GOLDENS is not set")
+@pytest.mark.skipif(
+    "MKCLUST_GOLDENS" not in os.environ, reason="MKCLUST_GOLDENS is not set"
+)
 def test_scores_equal_those_of_the_reference_implementation():
-    pairs = json.loads(Path(os.environ["MKCLUST_GOLDENS"], "expected/metrics.json").read_text())
+    pairs = json.loads(
+        Path(os.environ["MKCLUST_GOLDENS"], "expected/metrics.json").read_text()
+    )
     for pair in pairs:
         same_count = len(set(pair["y_true"])) == len(set(pair["y_pred"]))
-        # With unequal counts the reference smooths both label vectors, which no definition of
-        # normalized mutual information asks for; scikit-learn's value is the one to reach.
+        # With unequal counts the reference smooths both label vectors, which no
+        # definition of normalized mutual information asks for; scikit-learn's value is
+        # the one to reach.
         nmi = pair["nmi_max"] if same_count else pair["sklearn_nmi_max"]
-        expected = {"acc": pair["acc"], "nmi": nmi, "purity": pair["purity"], "ari": pair["ari"]}
-        assert scores(pair["y_true"], pair["y_pred"]) == pytest.approx(expected, rel=0, abs=1e-12)
+        expected = {
+            "acc": pair["acc"],
+            "nmi": nmi,
+            "purity": pair["purity"],
+            "ari": pair["ari"],
+        }
+        assert scores(pair["y_true"], pair["y_pred"]) == pytest.approx(
+            expected, rel=0, abs=1e-12
+        )
         assert nmi == pytest.approx(pair["sklearn_nmi_max"], rel=0, abs=1e-12)
 
 
@@ -52,9 +64,13 @@ def test_no_renaming_of_clusters_beats_the_accuracy(pair):
 
 
 @given(label_pairs)
-def test_purity_counts_the_commonest_class_of_each_cluster_and_is_at_least_the_accuracy(pair):
+def test_purity_counts_the_commonest_class_of_each_cluster_and_is_at_least_the_accuracy(
+    pair,
+):
     y_true, y_pred = map(np.array, pair)
-    counted = sum(np.bincount(y_true[y_pred == cluster]).max() for cluster in set(pair[1]))
+    counted = sum(
+        np.bincount(y_true[y_pred == cluster]).max() for cluster in set(pair[1])
+    )
     assert purity(y_true, y_pred) == counted / len(y_true)
     assert purity(y_true, y_pred) >= clustering_accuracy(y_true, y_pred)
 
@@ -69,13 +85,24 @@ def test_names_of_labels_do_not_matter(metric, pair, numbers, letters):
 @pytest.mark.parametrize("metric", METRICS)
 @given(st.lists(st.integers(-3, 3), min_size=1), st.permutations(range(7)))
 def test_the_same_grouping_scores_one(metric, labels, numbers):
-    assert metric(labels, [numbers[label + 3] for label in labels]) == pytest.approx(1, abs=1e-12)
+    assert metric(labels, [numbers[label + 3] for label in labels]) == pytest.approx(
+        1, abs=1e-12
+    )
 
 
 def test_labels_of_any_type_are_compared():
     mixed = np.array([1, "one", (1,), 1], dtype=object)
-    for y_pred in (["a", "b", "c", "a"], [0.5, 1.5, 2.5, 0.5], np.array([3, 4, 5, 3], np.uint8)):
-        assert scores(mixed, y_pred) == {"acc": 1.0, "nmi": 1.0, "purity": 1.0, "ari": 1.0}
+    for y_pred in (
+        ["a", "b", "c", "a"],
+        [0.5, 1.5, 2.5, 0.5],
+        np.array([3, 4, 5, 3], np.uint8),
+    ):
+        assert scores(mixed, y_pred) == {
+            "acc": 1.0,
+            "nmi": 1.0,
+            "purity": 1.0,
+            "ari": 1.0,
+        }
     assert clustering_accuracy([True, False], [False, True]) == 1
 
 
@@ -96,7 +123,9 @@ def test_labels_that_cannot_be_compared_are_refused(metric, y_true, y_pred, mess
 
 
 @given(label_pairs, st.permutations(range(5)))
-def test_aligned_labels_are_the_same_clusters_whatever_their_numbers_were(pair, numbers):
+def test_aligned_labels_are_the_same_clusters_whatever_their_numbers_were(
+    pair, numbers
+):
     new, old = map(np.array, pair)
     aligned = align_labels(new, old)
     assert adjusted_rand_index(new, aligned) == 1

@@ -23,20 +23,30 @@ def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit(
         "print(set(mkclust.__all__) - set(globals()))\n"
         "print(mkclust.explain.diagnose is diagnose)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
     assert done.stdout.split("\n")[:4] == ["[]", "set()", "set()", "True"], done.stderr
-    with pytest.raises(AttributeError, match="module 'mkclust' has no attribute 'SimpleMKM'"):
+    with pytest.raises(
+        AttributeError, match="module 'mkclust' has no attribute 'SimpleMKM'"
+    ):
         _ = mkclust.SimpleMKM
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [*METHODS.values(), KernelBank], ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "estimator", [*METHODS.values(), KernelBank], ids=lambda c: c.__name__
+)
 def test_docstrings_name_every_parameter_and_every_learned_attribute(estimator):
     text = inspect.getdoc(estimator)
-    described = set(re.findall(r"[a-z_]\w*", " ".join(re.findall(r"^[\w, ]+ : ", text, re.M))))
+    described = set(
+        re.findall(r"[a-z_]\w*", " ".join(re.findall(r"^[\w, ]+ : ", text, re.M)))
+    )
     views = {name: view[:60] for name, view in load("digits").views.items()}
     model = estimator().fit(views)
-    learned = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    learned = {
+        name for name in vars(model) if name.endswith("_") and not name.startswith("_")
+    }
     # Known from scikit-learn's glossary, and explained there.
     learned -= {"feature_names_in_"}
     assert set(model.get_params(deep=False)) | learned <= described

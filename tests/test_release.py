@@ -15,8 +15,26 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # What importing the library must not load, and no extra but those for it may bring.
 HEAVY = (
-    *("matplotlib", "jinja2", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
-    *("typer", "rich", "skops", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
+    *(
+        "matplotlib",
+        "jinja2",
+        "dask",
+        "distributed",
+        "torch",
+        "cupy",
+        "h5py",
+        "pyarrow",
+    ),
+    *(
+        "typer",
+        "rich",
+        "skops",
+        "anndata",
+        "mudata",
+        "openpyxl",
+        "statsmodels",
+        "polars",
+    ),
 )
 
 
@@ -26,7 +44,9 @@ def names(requirements):
     for requirement in requirements:
         name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()
         if name == PROJECT["name"]:
-            found |= names(line for extra in extras.split(",") for line in EXTRAS[extra])
+            found |= names(
+                line for extra in extras.split(",") for line in EXTRAS[extra]
+            )
         else:
             found.add(name)
     return found
@@ -38,7 +58,9 @@ def test_the_version_is_the_same_everywhere():
     date = re.search(r"^date-released: (.+)$", citation, re.M)[1]
     changes = (ROOT / "CHANGELOG.md").read_text()
     headings = re.findall(r"^## (.+)$", changes, re.M)
-    released = [heading for heading in headings if not heading.endswith(" (unreleased)")]
+    released = [
+        heading for heading in headings if not heading.endswith(" (unreleased)")
+    ]
     assert len(headings) - len(released) <= 1
     assert released[0] == f"{version} ({date})"
     assert mkclust.__version__ == version
@@ -53,7 +75,11 @@ def test_runtime_dependencies_have_lower_bounds_and_no_upper_ones():
     bounds = oldest(PROJECT)
     assert set(bounds) == names(PROJECT["dependencies"]) | names(EXTRAS["all"])
     text = (ROOT / "docs" / "install.md").read_text()
-    for package, title in (("numpy", "NumPy"), ("scipy", "SciPy"), ("scikit-learn",) * 2):
+    for package, title in (
+        ("numpy", "NumPy"),
+        ("scipy", "SciPy"),
+        ("scikit-learn",) * 2,
+    ):
         assert f"{title} {bounds[package]}" in text.replace("\n", " ")
     with pytest.raises(ValueError, match="numpy<3 has no lower bound"):
         oldest(PROJECT | {"dependencies": ["numpy<3"]})
@@ -79,5 +105,7 @@ def test_the_library_fits_without_any_extra():
         "model = mkclust.AgreementKKM(3, random_state=0).fit(views)\n"
         "print((model.predict(views) == model.labels_).all())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
     assert done.stdout == "True\n", done.stderr

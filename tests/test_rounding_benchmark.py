@@ -30,7 +30,9 @@ def test_every_problem_has_one_row_and_none_was_refused():
 @pytest.mark.parametrize("key", rounding.COMPARED)
 def test_the_page_of_the_methods_has_the_figures_of_the_rows(means, key):
     text = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
-    (line,) = re.findall(rf"^\| `{METHODS[key].__name__}` \| (0\..*) \|$", text, re.MULTILINE)
+    (line,) = re.findall(
+        rf"^\| `{METHODS[key].__name__}` \| (0\..*) \|$", text, re.MULTILINE
+    )
     shown = line.split(" | ")
     expected = []
     for kind in ("real sets", "families"):

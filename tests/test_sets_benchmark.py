@@ -7,8 +7,8 @@ import sets
 from conftest import reference_folder
 from mkclust.datasets import DatasetError
 
-# Sizes of the clusters and the mean square of the columns, for seed 1. Rows of earlier runs are
-# of these draws: a change of them makes the rows incomparable.
+# Sizes of the clusters and the mean square of the columns, for seed 1. Rows of earlier
+# runs are of these draws: a change of them makes the rows incomparable.
 DRAWS = {
     "blobs": ([85, 80, 97, 86, 77, 75], 2.631158),
     "unequal": ([375, 149, 51, 18, 7], 3.811158),
@@ -53,7 +53,20 @@ def test_a_seed_always_makes_the_same_member_of_a_family(family):
 @pytest.mark.slow
 def test_the_touchstone_is_always_the_same():
     views, classes = sets.load("cite", seed=1)
-    assert list(np.bincount(classes)) == [751, 523, 352, 233, 189, 153, 104, 83, 60, 24, 19, 9]
+    assert list(np.bincount(classes)) == [
+        751,
+        523,
+        352,
+        233,
+        189,
+        153,
+        104,
+        83,
+        60,
+        24,
+        19,
+        9,
+    ]
     assert [view.shape for view in views.values()] == [(2500, 20), (2500, 25)]
     columns = np.hstack(list(views.values())).astype(float)
     assert np.mean(columns**2) == pytest.approx(6.146548, rel=1e-4)

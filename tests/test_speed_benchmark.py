@@ -45,4 +45,6 @@ def test_every_work_has_its_turn_in_every_repetition_and_each_begins_once():
 
 def test_the_readme_has_the_seconds_of_the_committed_results():
     text = " ".join((ROOT / "README.md").read_text().split())
-    assert table.summary(table.read_results()) in text, "run python benchmarks/speed/table.py"
+    assert table.summary(table.read_results()) in text, (
+        "run python benchmarks/speed/table.py"
+    )

@@ -27,7 +27,17 @@ def test_what_steers_a_terminal_is_shown_by_its_code(text, shown):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "RNA seq (batch 2)", "Größe", "数据集", "م\u200cخ", "👩\u200d🔬", r"C:\data", "'"]
+    "text",
+    [
+        "",
+        "RNA seq (batch 2)",
+        "Größe",
+        "数据集",
+        "م\u200cخ",
+        "👩\u200d🔬",
+        r"C:\data",
+        "'",
+    ],
 )
 def test_ordinary_text_is_printed_as_it_is(text):
     assert printable(text) == text
@@ -55,7 +65,9 @@ def test_what_a_spreadsheet_would_run_is_marked_and_read_again(text):
     assert from_spreadsheet(written) == text
 
 
-@pytest.mark.parametrize("text", ["", "-3", "-3.5", "a=b", "P-3", "'s-Gravenhage", "'", "1+1", "7"])
+@pytest.mark.parametrize(
+    "text", ["", "-3", "-3.5", "a=b", "P-3", "'s-Gravenhage", "'", "1+1", "7"]
+)
 def test_other_text_is_written_and_read_as_it_is(text):
     assert spreadsheet_text(text) == text
     assert from_spreadsheet(text) == text

@@ -46,7 +46,11 @@ def test_library_code_leaves_the_filters_of_the_process_alone():
 
 
 def test_a_thread_that_is_silent_does_not_silence_another():
-    with silence(), ThreadPoolExecutor(1) as pool, pytest.warns(UserWarning, match="heard"):
+    with (
+        silence(),
+        ThreadPoolExecutor(1) as pool,
+        pytest.warns(UserWarning, match="heard"),
+    ):
         pool.submit(warn, "heard", UserWarning).result()
 
 

@@ -29,7 +29,9 @@ def example(kind, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 6))
     return {
-        "categories": lambda: np.hstack([one_hot(rng, 4), one_hot(rng, 2), one_hot(rng, 3)]),
+        "categories": lambda: np.hstack(
+            [one_hot(rng, 4), one_hot(rng, 2), one_hot(rng, 3)]
+        ),
         "distances": lambda: np.linalg.norm(X[:, None] - X, axis=2),
         "graph": lambda: symmetric(rng.random((N, N)) * (rng.random((N, N)) < 0.04)),
         "sparse": lambda: rng.poisson(0.05, size=(N, 90)).astype(float),

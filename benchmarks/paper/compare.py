@@ -1,10 +1,12 @@
 """The paper's tables and figures from the rows of a benchmark, beside the published numbers.
 
-    python benchmarks/paper/compare.py                    # the committed rows, into paper-report
-    python benchmarks/paper/compare.py DIR --out FOLDER   # the rows of a run of plan.toml
+    python benchmarks/paper/compare.py                    # the committed rows, into
+    paper-report python benchmarks/paper/compare.py DIR --out FOLDER   # the rows of a
+    run of plan.toml
 
-Writes table 2 (all methods on all data sets, ours and the paper's), table 3 (SimpleMKKM and its two
-ablations), what reproduces, and figures 1 to 3: kernel weights, run times, objectives.
+Writes table 2 (all methods on all data sets, ours and the paper's), table 3 (SimpleMKKM
+and its two ablations), what reproduces, and figures 1 to 3: kernel weights, run times,
+objectives.
 """
 
 import argparse
@@ -20,7 +22,14 @@ RESULTS = HERE.parent / "results"
 # The methods and data sets of the paper's tables, in their order there.
 METHODS = ["avg-kkm", "mkkm", "lmkkm", "onkc", "mkkm-mir", "lkam", "lf-mvc", "mkkm-mm"]
 METHODS += ["simplemkkm", "kamm-r", "kamm-a"]
-DATASETS = ["Flo17", "Flo102", "PFold", "CCV", "Digit", *(f"Cal-{n}" for n in range(5, 31, 5))]
+DATASETS = [
+    "Flo17",
+    "Flo102",
+    "PFold",
+    "CCV",
+    "Digit",
+    *(f"Cal-{n}" for n in range(5, 31, 5)),
+]
 ABLATION = ["kamm-r", "kamm-a", "simplemkkm"]
 # Points of percent within which two numbers count as close.
 WITHIN = (0.5, 1.0, 2.0)
@@ -36,7 +45,9 @@ CAVEATS = {
 def caveat_notes(rows):
     """Return the caveats of data sets that are not the published ones."""
     labels = dataset_labels(rows)
-    pairs = {(labels[row["dataset"]], row["caveat"]) for row in rows if row.get("caveat")}
+    pairs = {
+        (labels[row["dataset"]], row["caveat"]) for row in rows if row.get("caveat")
+    }
     return [f"{label}: {CAVEATS[caveat]}." for label, caveat in sorted(pairs)]
 
 
@@ -52,16 +63,25 @@ def comparison(rows):
     caveats = {row["dataset"]: row.get("caveat") or "" for row in rows}
     frames = []
     for selection in SELECTIONS:
-        ours = outcomes(rows, selection).dropna(subset="mean").assign(selection=selection)
-        ours["paper"], ours["caveat"] = ours["dataset"].map(papers), ours["dataset"].map(caveats)
+        ours = (
+            outcomes(rows, selection).dropna(subset="mean").assign(selection=selection)
+        )
+        ours["paper"], ours["caveat"] = (
+            ours["dataset"].map(papers),
+            ours["dataset"].map(caveats),
+        )
         theirs = published().rename(columns={"dataset": "paper"})
-        both = ours.merge(theirs, on=["paper", "method", "score"], suffixes=("", "_paper"))
+        both = ours.merge(
+            theirs, on=["paper", "method", "score"], suffixes=("", "_paper")
+        )
         both["difference"] = (both["mean"].round(1) - both["mean_paper"]).round(1)
         frames.append(both)
     frame = pd.concat(frames, ignore_index=True)
     frame["place"] = frame["paper"].map(DATASETS.index)
     frame["column"] = frame["method"].map(METHODS.index)
-    return frame.sort_values(["selection", "score", "place", "column"], ignore_index=True)
+    return frame.sort_values(
+        ["selection", "score", "place", "column"], ignore_index=True
+    )
 
 
 def reproduction(frame):
@@ -101,7 +121,9 @@ def write(rows, solves, times, folder):
     folder.mkdir(parents=True, exist_ok=True)
     frame = comparison(rows)
     text = ["# The paper's tables and figures", "In parentheses: the paper's number."]
-    text += [f"- {note}" for note in caveat_notes([row for row in rows if row.get("paper")])]
+    text += [
+        f"- {note}" for note in caveat_notes([row for row in rows if row.get("paper")])
+    ]
     text += ["## What reproduces", reproduction(frame).to_markdown(index=False)]
     for number, methods in ((2, METHODS[:9]), (3, ABLATION)):
         for selection, words in SELECTIONS.items():
@@ -117,7 +139,9 @@ def write(rows, solves, times, folder):
     for name, figure in figures.items():
         figure.savefig(folder / name, dpi=120)
         text.append(f"![{name}]({name})")
-    frame.drop(columns=["place", "column"]).to_csv(folder / "comparison.csv", index=False)
+    frame.drop(columns=["place", "column"]).to_csv(
+        folder / "comparison.csv", index=False
+    )
     (folder / "README.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
     return [folder / name for name in ("README.md", "comparison.csv", *figures)]
 
@@ -125,7 +149,9 @@ def write(rows, solves, times, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=RESULTS / "paper")
-    parser.add_argument("--times", type=Path, default=RESULTS / "times", help="rows of times.toml")
+    parser.add_argument(
+        "--times", type=Path, default=RESULTS / "times", help="rows of times.toml"
+    )
     parser.add_argument("--out", type=Path, default=Path("paper-report"))
     arguments = parser.parse_args()
     rows, solves = read_rows(arguments.folder), read_solves(arguments.folder)

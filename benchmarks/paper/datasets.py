@@ -1,7 +1,7 @@
 """The data sets of the paper, what stands in for them, and a few more, read from MKCLUST_DATA.
 
-Importing this module adds them to the data sets that ``mkclust.datasets.load`` knows by name. A
-plan of a benchmark names it by ``loaders``.
+Importing this module adds them to the data sets that ``mkclust.datasets.load`` knows by
+name. A plan of a benchmark names it by ``loaders``.
 """
 
 import os
@@ -21,7 +21,8 @@ from mkclust.datasets.interpret import as_dataset
 
 __all__ = ["KNOWN", "Known", "Source", "load"]
 
-# Parameters of KernelBank: one Gaussian kernel per view, as wide as the median distance.
+# Parameters of KernelBank: one Gaussian kernel per view, as wide as the median
+# distance.
 ONE_GAUSSIAN: dict[str, Any] = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -35,9 +36,10 @@ class Source(NamedTuple):
 class Known(NamedTuple):
     """What a data set is, its sizes, and how it is read.
 
-    `n_views` counts kernels if there are no views; None allows any number. `sources` are files to
-    read it from, the best first; `fallback` is the name of the entry that is read if none is there.
-    `paper` is its name in the tables of the SimpleMKKM paper, and `caveat` that of `Dataset`.
+    `n_views` counts kernels if there are no views; None allows any number. `sources`
+    are files to read it from, the best first; `fallback` is the name of the entry that
+    is read if none is there. `paper` is its name in the tables of the SimpleMKKM paper,
+    and `caveat` that of `Dataset`.
     """
 
     name: str
@@ -53,7 +55,9 @@ class Known(NamedTuple):
     def find(self) -> tuple[Source, list[Path]] | None:
         """Return the best source whose files are all there, and their paths."""
         for source in self.sources:
-            paths = [path for name in source.files if (path := _locate(name)) is not None]
+            paths = [
+                path for name in source.files if (path := _locate(name)) is not None
+            ]
             if len(paths) == len(source.files):
                 return source, paths
         return None
@@ -62,14 +66,17 @@ class Known(NamedTuple):
         """Read the data set from files, and check its sizes."""
         data, place = source.read(paths), " and ".join(map(str, paths))
         if data.y is None:
-            raise DatasetError(f"{place}: holds no labels; {self.name} should have them in Y")
+            raise DatasetError(
+                f"{place}: holds no labels; {self.name} should have them in Y"
+            )
         found = (data.n_samples, len(data.X), data.n_classes)
         expected = (self.n_samples, self.n_views or found[1], self.n_clusters)
         if found != expected:
             raise DatasetError(
-                f"{place}: found {found[0]} samples, {found[1]} views or kernels and {found[2]} "
-                f"classes, but {self.name} has {', '.join(map(str, expected))}; check that it is "
-                "the right file, or load it by its path"
+                f"{place}: found {found[0]} samples, {found[1]} views or kernels and "
+                f"{found[2]} classes, but {self.name} has "
+                f"{', '.join(map(str, expected))}; check that it is the right file, or "
+                "load it by its path"
             )
         return replace(data, name=self.name, caveat=self.caveat, paper=self.paper)
 
@@ -99,7 +106,10 @@ def read_known(entry: Known) -> Dataset:
     for each in versions(entry):
         if (found := each.find()) is not None:
             return each.read(*found)
-    folder = os.environ.get("MKCLUST_DATA") or "the folder that MKCLUST_DATA names (set it to one)"
+    folder = (
+        os.environ.get("MKCLUST_DATA")
+        or "the folder that MKCLUST_DATA names (set it to one)"
+    )
     files = [" and ".join(s.files) for each in versions(entry) for s in each.sources]
     raise DatasetError(
         f"{entry.name}: not found in {folder} or one folder deeper; put there "
@@ -118,7 +128,9 @@ def _read_views(paths):
     """Read the views of one file, and the labels."""
     data = read_file(paths)
     views = (data.views or {}).items()
-    return {name: view.toarray() if issparse(view) else view for name, view in views}, data.y
+    return {
+        name: view.toarray() if issparse(view) else view for name, view in views
+    }, data.y
 
 
 def named_views(paths, names: Sequence[str], bank: dict[str, Any]):
@@ -142,8 +154,8 @@ def factor_kernels(paths, unit_diagonal: bool = False):
 def histogram_kernels(paths, euclidean, per_class=None):
     """Make ``exp(-D / mean D)`` of squared Hellinger distances between histograms.
 
-    Features that are not histograms, those named by `euclidean`, have squared Euclidean distances.
-    Of each class the first `per_class` samples are taken, or all.
+    Features that are not histograms, those named by `euclidean`, have squared Euclidean
+    distances. Of each class the first `per_class` samples are taken, or all.
     """
     views, y = _read_views(paths)
     rows = np.sort(np.concatenate([np.flatnonzero(y == c)[:per_class] for c in set(y)]))
@@ -177,8 +189,8 @@ def _pair(caveat: str, entry: Known, *sources: Source) -> list[Known]:
 def _caltech(n: int) -> list[Known]:
     """Return the entries of n images per category of Caltech-101.
 
-    The paper lists 15 n samples, 25 kernels and n classes, but its scores belong to 102 classes
-    with n samples each.
+    The paper lists 15 n samples, 25 kernels and n classes, but its scores belong to 102
+    classes with n samples each.
     """
     origin = "Caltech-101, www.vision.caltech.edu/Image_Datasets/Caltech101"
     authors = _authors(f"caltech101_nTrain{n}_48")
@@ -192,20 +204,26 @@ def _caltech(n: int) -> list[Known]:
 _FLOWERS = "the Visual Geometry Group in Oxford, www.robots.ox.ac.uk/~vgg/data/flowers"
 _PROTEINS = "mkl.ucsd.edu/dataset/protein-fold-prediction"
 _VIDEOS = "Columbia Consumer Video, www.ee.columbia.edu/ln/dvmm/CCV"
-_DIGITS = "the UCI repository's Multiple Features; the paper's copy was at ss.sysu.edu.cn/py"
-_OTHERS = "collections of multi-view data that researchers pass on; no home page is known"
+_DIGITS = (
+    "the UCI repository's Multiple Features; the paper's copy was at ss.sysu.edu.cn/py"
+)
+_OTHERS = (
+    "collections of multi-view data that researchers pass on; no home page is known"
+)
 # Features computed anew from the images, and factors of reduced rank.
 _FLOWER_FEATURES = Source(
     ("flower17/features.npz",), partial(histogram_kernels, euclidean=("hog_fg",))
 )
 _FOLDS = tuple(
-    Source((file,), factor_kernels) for file in ("ProteinFold.mat", "ProteinFold_v73.mat")
+    Source((file,), factor_kernels)
+    for file in ("ProteinFold.mat", "ProteinFold_v73.mat")
 )
 _CCV = Source(("CCV.mat",), partial(factor_kernels, unit_diagonal=True))
 _UCI = (*_authors("UCI_DIGIT", "Digit"), _views("UCI.mat", "pix", "fou", "mor"))
 _SIX = _views("Handwritten_6view.mat", "fac", "fou", "kar", "mor", "pix", "zer")
 _JAFFE = Source(("jaffe_12kernels.mat",), partial(read_file, variable="Ks"))
-# File and sizes of further data sets; those of up to 2,000 samples have twelve kernels per view.
+# File and sizes of further data sets; those of up to 2,000 samples have twelve kernels
+# per view.
 _MULTIVIEW = (
     ("BBCSport.mat", 544, 2, 5),
     ("3Sources.mat", 169, 3, 6),
@@ -221,7 +239,9 @@ _ENTRIES = [
     *_pair("substitute", _FLO17, _FLOWER_FEATURES),
     Known("flo102", 8189, 4, 102, f"{_FLOWERS}/102", _authors("flower102"), "Flo102"),
     *_pair("truncated", _PFOLD, *_FOLDS),
-    *_pair("truncated", Known("ccv", 6773, 3, 20, _VIDEOS, _authors("CCV"), "CCV"), _CCV),
+    *_pair(
+        "truncated", Known("ccv", 6773, 3, 20, _VIDEOS, _authors("CCV"), "CCV"), _CCV
+    ),
     Known("digit", 2000, 3, 10, _DIGITS, _UCI, "Digit"),
     *(each for n in (5, 10, 15, 20, 25, 30) for each in _caltech(n)),
     Known("handwritten", 2000, 6, 10, _DIGITS, (_SIX,)),

@@ -26,7 +26,9 @@ def panels(titles, height):
 
 def paper_solves(solves):
     """Return the solves with default settings on the paper's data sets, and their labels."""
-    solves = [s for s in solves if s.get("paper") and s["default"] and not s.get("oracle")]
+    solves = [
+        s for s in solves if s.get("paper") and s["default"] and not s.get("oracle")
+    ]
     return solves, dataset_labels(solves)
 
 
@@ -43,9 +45,13 @@ def draw_weights(solves):
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
         ax.set_yticks(range(len(table)), table.index, fontsize=7)
         few = len(kernels) <= FEW_KERNELS
-        ax.set_xticks(range(len(kernels)) if few else [], kernels if few else [], rotation=30)
+        ax.set_xticks(
+            range(len(kernels)) if few else [], kernels if few else [], rotation=30
+        )
         ax.set_xlabel("kernel" if few else f"{len(kernels)} kernels", fontsize=8)
-    figure.suptitle("Kernel weights, each relative to the largest of its method", fontsize=11)
+    figure.suptitle(
+        "Kernel weights, each relative to the largest of its method", fontsize=11
+    )
     return figure
 
 
@@ -70,6 +76,8 @@ def draw_objectives(solves):
     figure, axes = panels([labels[solve["dataset"]] for solve in solves], 2.4)
     for label, solve in zip(axes, solves, strict=True):
         bounds = solve["lower_bounds"]
-        ConvergenceDisplay(history=solve["history"], lower_bounds=bounds).plot(axes[label])
+        ConvergenceDisplay(history=solve["history"], lower_bounds=bounds).plot(
+            axes[label]
+        )
         axes[label].set_title(label, fontsize=10, loc="left", pad=24)
     return figure

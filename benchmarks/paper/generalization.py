@@ -1,11 +1,13 @@
 """How the error of SimpleMKKM on new samples falls with the number of training samples.
 
-Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set, and writes
-``benchmarks/results/generalization.json``. Real data sets are used if ``MKCLUST_DATA`` is set.
+Run ``python benchmarks/paper/generalization.py``; it prints a table for each data set,
+and writes ``benchmarks/results/generalization.json``. Real data sets are used if
+``MKCLUST_DATA`` is set.
 
-Every split shuffles the samples: the first n train, for n = 100, 200, ..., and those beyond the
-largest n are held out. One Gaussian kernel per view is computed from all samples, so that it does
-not depend on the split, as in Theorem 2; centering and scaling are learned from those that train.
+Every split shuffles the samples: the first n train, for n = 100, 200, ..., and those
+beyond the largest n are held out. One Gaussian kernel per view is computed from all
+samples, so that it does not depend on the split, as in Theorem 2; centering and scaling
+are learned from those that train.
 
 empirical   mean alignment error of the training samples
 held out    mean alignment error of the held-out samples
@@ -81,7 +83,9 @@ def examine(name, n_splits):
         held_out = order[sizes[-1] :]
         for n in sizes:
             seen = order[:n]
-            model = SimpleMKKM(k, random_state=seed).fit(kernels[:, seen[:, None], seen])
+            model = SimpleMKKM(k, random_state=seed).fit(
+                kernels[:, seen[:, None], seen]
+            )
             empirical = alignment_errors(kernels, model, seen, seen).mean()
             row = {"dataset": name, "seed": seed, "n": n, "empirical": empirical}
             row["held out"] = alignment_errors(kernels, model, seen, held_out).mean()
@@ -119,7 +123,9 @@ def main():
         print(f"\n{facts['title']}\n{means.round(5).to_string()}\n{facts}")
     facts = [facts | json.loads(means.to_json()) for means, facts in results]
     record = {"delta": DELTA, "results": facts}
-    record["rows"] = json.loads(pd.concat(frames).to_json(orient="records", double_precision=6))
+    record["rows"] = json.loads(
+        pd.concat(frames).to_json(orient="records", double_precision=6)
+    )
     command = f"python benchmarks/paper/generalization.py --splits {options.splits}"
     write_record(options.out, record, command)
 

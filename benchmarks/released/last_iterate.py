@@ -26,7 +26,10 @@ def solve_kamm_a_last(stack, n_clusters, *, tol=1e-4, max_iter=50):
     found = alternate_to_the_cap(
         mixture.uniform,
         lambda gamma: mixture.relax(gamma**2),
-        lambda relaxation: (best_response(mixture.alignments(relaxation))[0], relaxation.value),
+        lambda relaxation: (
+            best_response(mixture.alignments(relaxation))[0],
+            relaxation.value,
+        ),
         tol=tol,
         max_iter=max_iter,
     )

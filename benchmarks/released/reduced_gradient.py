@@ -13,8 +13,9 @@ SMALLEST_STEP = 1e-5
 def descend_as_released(stack, n_clusters, *, eta=1e-3, max_iter=200):
     """Minimize SimpleMKKM's objective as the released routine does, its quirks included.
 
-    `eta` is the relative width at which the golden section stops; the routine itself has no
-    `max_iter`. The partition is that of the last end of a bracket, which the next gradient is of.
+    `eta` is the relative width at which the golden section stops; the routine itself
+    has no `max_iter`. The partition is that of the last end of a bracket, which the
+    next gradient is of.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
@@ -28,7 +29,9 @@ def descend_as_released(stack, n_clusters, *, eta=1e-3, max_iter=200):
         converged = bool(np.max(np.abs(reached - gamma)) < SMALLEST_STEP)
         gamma = reached
         history.append(cost)
-    return mixture.solution(partition, gamma, gamma**2, history, converged, len(history) - 1)
+    return mixture.solution(
+        partition, gamma, gamma**2, history, converged, len(history) - 1
+    )
 
 
 def _take_step(mixture, gamma, direction, start_cost, partition, eta):
@@ -58,13 +61,16 @@ def _take_step(mixture, gamma, direction, start_cost, partition, eta):
     while high - low > eta * abs(width) and high > np.finfo(np.float64).eps:
         right = low + (high - low) / GOLDEN
         left = low + (right - low) / GOLDEN
-        at_left, at_right = evaluate(point + left * direction), evaluate(point + right * direction)
+        at_left, at_right = (
+            evaluate(point + left * direction),
+            evaluate(point + right * direction),
+        )
         steps = [low, left, right, high]
         costs = [costs[0], at_left.value, at_right.value, costs[-1]]
         chosen = int(np.argmin(costs))
         best, step = costs[chosen], steps[chosen]
-        # The partition kept is that of the interior point which becomes an end of the bracket,
-        # not that of the best point: the released code's own habit.
+        # The partition kept is that of the interior point which becomes an end of the
+        # bracket, not that of the best point: the released code's own habit.
         partition = at_left if chosen in (0, 2) else at_right
         if chosen <= 1:
             high = left if chosen == 0 else right

@@ -1,21 +1,22 @@
 """What SimpleMKKM costs beside the plain alternative, on this machine.
 
-    MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts
-    python benchmarks/speed/measure.py b4000 k                   # some parts; the others stay
+    MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts python
+    benchmarks/speed/measure.py b4000 k                   # some parts; the others stay
 
 writes ``results/ARCHITECTURE.json`` after every part; ``table.py`` makes tables of the
-files of all architectures. Let the machine have nothing else to do meanwhile, and do not limit its
-threads. Data sets that are absent are skipped. The parts are problems of ``problems.py``, and n, m,
-k: blobs of which one size grows eightfold. On each problem, in turns (see ``timing.py``):
+files of all architectures. Let the machine have nothing else to do meanwhile, and do
+not limit its threads. Data sets that are absent are skipped. The parts are problems of
+``problems.py``, and n, m, k: blobs of which one size grows eightfold. On each problem,
+in turns (see ``timing.py``):
 
-base               ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared kernels
-alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with rows of unit length
-solve_prepared     ``solve_simple_mkkm`` on kernels centered and scaled beforehand
-solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come
-fit                ``SimpleMKKM.fit`` on kernels as they come, with all checks
+base               ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared
+kernels alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with
+rows of unit length solve_prepared     ``solve_simple_mkkm`` on kernels centered and
+scaled beforehand solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come fit
+``SimpleMKKM.fit`` on kernels as they come, with all checks
 
-Beside them: the most memory that is allocated, the certificate, the gap, and the largest difference
-of a weight to those of a solve with ``tol=1e-9``.
+Beside them: the most memory that is allocated, the certificate, the gap, and the
+largest difference of a weight to those of a solve with ``tol=1e-9``.
 """
 
 import argparse
@@ -37,7 +38,8 @@ from mkclust.stack import as_stack
 from mkclust.version import versions
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))  # the modules below are found without PYTHONPATH, too
+# The modules below are found without PYTHONPATH, too.
+sys.path.insert(0, str(HERE.parent))
 
 from records import read_record  # noqa: E402
 from speed.problems import growing_problems, standardized_copy, table_problems  # noqa: E402
@@ -63,14 +65,18 @@ def works_of(kernels, prepared, k):
     """Return for every measurement what prepares the work that is timed."""
 
     def solve(kernels, **options):
-        return partial(solve_simple_mkkm, as_stack(kernels, validate=False, **options), k)
+        return partial(
+            solve_simple_mkkm, as_stack(kernels, validate=False, **options), k
+        )
 
     return {
         "base": lambda: partial(mean_and_eigsh, prepared, k),
         "alternative": lambda: partial(mean_eigsh_and_kmeans, prepared, k),
         "solve_prepared": lambda: solve(prepared, center=False, normalize=False),
         "solve_on_the_fly": lambda: solve(kernels),
-        "fit": lambda: partial(SimpleMKKM(k, kernels="precomputed", random_state=0).fit, kernels),
+        "fit": lambda: partial(
+            SimpleMKKM(k, kernels="precomputed", random_state=0).fit, kernels
+        ),
     }
 
 
@@ -113,10 +119,14 @@ def measure(problem, options):
             for name, unit in UNITS.items()
         },
         "memory_bytes": memory,
-        "memory": {name: rounded(peak / kernels.nbytes) for name, peak in memory.items()},
+        "memory": {
+            name: rounded(peak / kernels.nbytes) for name, peak in memory.items()
+        },
         # Of all repetitions, the answer that is furthest from proved.
         "answers": {
-            name: max(answers[name], key=lambda a: (not a["converged"], a["relative_gap"]))
+            name: max(
+                answers[name], key=lambda a: (not a["converged"], a["relative_gap"])
+            )
             for name in UNITS
         },
     }
@@ -126,14 +136,20 @@ def measure(problem, options):
 
 def measure_growth(problems, options):
     """Return a row for every size, and the exponents of times and memory."""
-    rows = [{"size": size} | measure(problem, options) for size, problem in problems.items()]
+    rows = [
+        {"size": size} | measure(problem, options) for size, problem in problems.items()
+    ]
     sizes = np.log(list(problems))
 
     def exponents(values):
         slopes = np.polyfit(sizes, np.log(pd.DataFrame(values)), 1)[0]
-        return {name: rounded(slope) for name, slope in zip(values[0], slopes, strict=True)}
+        return {
+            name: rounded(slope) for name, slope in zip(values[0], slopes, strict=True)
+        }
 
-    medians = [{name: v["median"] for name, v in row["seconds"].items()} for row in rows]
+    medians = [
+        {name: v["median"] for name, v in row["seconds"].items()} for row in rows
+    ]
     return {
         "sizes": list(problems),
         "exponents": exponents(medians),
@@ -145,15 +161,23 @@ def measure_growth(problems, options):
 def main(arguments=None):
     """Measure, print, and write after every part."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", metavar="PART", help="see the head of this file")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help="see the head of this file"
+    )
     parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--pause", type=float, default=0.4, help="seconds before each measurement")
-    parser.add_argument("--shrink", type=int, default=1, help="divide the samples of blobs by this")
+    parser.add_argument(
+        "--pause", type=float, default=0.4, help="seconds before each measurement"
+    )
+    parser.add_argument(
+        "--shrink", type=int, default=1, help="divide the samples of blobs by this"
+    )
     parser.add_argument("--out", type=Path, help="default: results/ARCHITECTURE.json")
     options = parser.parse_args(arguments)
     problems, growing = table_problems(options.shrink), growing_problems(options.shrink)
     parts = {name: partial(measure, of, options) for name, of in problems.items()}
-    parts |= {name: partial(measure_growth, of, options) for name, of in growing.items()}
+    parts |= {
+        name: partial(measure_growth, of, options) for name, of in growing.items()
+    }
     record = {
         "command": "python benchmarks/speed/measure.py",
         "machine": machine(),
@@ -162,9 +186,16 @@ def main(arguments=None):
     }
     path = options.out or HERE / "results" / f"{record['machine']['architecture']}.json"
     earlier = read_record(path)
-    if any(earlier.get(field) != record[field] for field in ("machine", "versions", "shrink")):
+    if any(
+        earlier.get(field) != record[field]
+        for field in ("machine", "versions", "shrink")
+    ):
         earlier = {}  # figures of other machines or versions are not mixed
-    record |= {"pause_seconds": options.pause, "skipped": [], "parts": earlier.get("parts", {})}
+    record |= {
+        "pause_seconds": options.pause,
+        "skipped": [],
+        "parts": earlier.get("parts", {}),
+    }
     warnings.simplefilter("ignore")
     for name in options.parts or parts:
         print(f"[{name}]", flush=True)

@@ -22,7 +22,9 @@ class Problem(NamedTuple):
 def real_data(name, title, n, m, k):
     """Return the kernels of a data set of the catalog; if it is absent, making raises."""
     title = f"{title}, n = {n}, m = {m}, k = {k}"
-    return Problem(title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float))
+    return Problem(
+        title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float)
+    )
 
 
 def blob_problem(n, m, k, n_noise):
@@ -33,7 +35,9 @@ def blob_problem(n, m, k, n_noise):
 
 
 def blob_kernels(n, m, k, n_noise):
-    views, _ = blobs(n, k, range(20, 20 + 5 * m, 5), (1,) * (m - n_noise) + (0,) * n_noise)
+    views, _ = blobs(
+        n, k, range(20, 20 + 5 * m, 5), (1,) * (m - n_noise) + (0,) * n_noise
+    )
     kernels = np.empty((m, n, n))
     for kernel, view in zip(kernels, views.values(), strict=True):
         kernel[:] = KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0]
@@ -67,7 +71,10 @@ def table_problems(shrink=1):
 def growing_problems(shrink=1):
     """Return problems by what grows, n, m or k, and by its size, over a factor of eight."""
     return {
-        "n": {n // shrink: blob_problem(n // shrink, 4, 10, 1) for n in (1000, 2000, 4000, 8000)},
+        "n": {
+            n // shrink: blob_problem(n // shrink, 4, 10, 1)
+            for n in (1000, 2000, 4000, 8000)
+        },
         "m": {m: blob_problem(2000 // shrink, m, 10, m // 4) for m in (2, 4, 8, 16)},
         "k": {k: blob_problem(4000 // shrink, 4, k, 1) for k in (5, 10, 20, 40)},
     }

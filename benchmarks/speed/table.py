@@ -2,8 +2,8 @@
 
     python benchmarks/speed/table.py
 
-prints them; ``docs/make_results.py`` writes the tables into the documentation. A figure is the
-median of a run. The files are those that ``measure.py`` wrote into ``results``.
+prints them; ``docs/make_results.py`` writes the tables into the documentation. A figure
+is the median of a run. The files are those that ``measure.py`` wrote into ``results``.
 """
 
 import json
@@ -38,7 +38,9 @@ def title_of(part, measured):
     """Return a problem, or what grows, in words."""
     if "problem" in measured:
         return measured["problem"]
-    fixed = ", ".join(f"{size} = {measured['rows'][0][size]}" for size in "nmk" if size != part)
+    fixed = ", ".join(
+        f"{size} = {measured['rows'][0][size]}" for size in "nmk" if size != part
+    )
     return f"{part} from {measured['sizes'][0]} to {measured['sizes'][-1]} ({fixed})"
 
 
@@ -46,7 +48,9 @@ def table(results, columns, title):
     """Return a table with a row per problem, and one figure per architecture in a cell."""
     cells = {}
     # Problems in the order of the fullest file.
-    for name, record in sorted(results.items(), key=lambda item: -len(item[1]["parts"])):
+    for name, record in sorted(
+        results.items(), key=lambda item: -len(item[1]["parts"])
+    ):
         for part, measured in record["parts"].items():
             for column, (group, key) in columns.items():
                 if group in measured:
@@ -66,12 +70,17 @@ def table(results, columns, title):
 def notes(name, record):
     """Return what was measured on, and how right the answers are."""
     parts = list(record["parts"].values())
-    rows = [row for part in parts for row in part.get("rows", [part]) if "ratios" in row]
-    answers = pd.DataFrame([answer for row in rows for answer in row["answers"].values()])
+    rows = [
+        row for part in parts for row in part.get("rows", [part]) if "ratios" in row
+    ]
+    answers = pd.DataFrame(
+        [answer for row in rows for answer in row["answers"].values()]
+    )
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
     return (
-        f"- {name}: {record['machine']['cores']} cores, {rows[0]['repetitions']} repetitions. "
-        f"Certificates: {kinds}, gaps up to {answers['relative_gap'].max():.0e}; weights within "
+        f"- {name}: {record['machine']['cores']} cores, {rows[0]['repetitions']} "
+        f"repetitions. Certificates: {kinds}, gaps up to "
+        f"{answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."
     )
 
@@ -89,8 +98,8 @@ def summary(results):
     seconds = [f"{row['seconds']['fit']['median']:.1f}" for row in rows]
     sizes = [f"{row['n']:,}" for row in rows]
     return (
-        f"`SimpleMKKM` with its certificate takes {', '.join(seconds[:-1])} and {seconds[-1]} s "
-        f"for {', '.join(sizes[:-1])} and {sizes[-1]} samples "
+        f"`SimpleMKKM` with its certificate takes {', '.join(seconds[:-1])} and "
+        f"{seconds[-1]} s for {', '.join(sizes[:-1])} and {sizes[-1]} samples "
         f"({rows[0]['m']} kernels, {rows[0]['k']} clusters)."
     )
 

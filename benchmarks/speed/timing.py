@@ -12,10 +12,11 @@ from threadpoolctl import threadpool_info
 def take_turns(works, repetitions, pause, summarize=lambda name, result: None):
     """Return seconds and summaries of every work, each done once in every repetition.
 
-    ``works[name]()`` prepares a work anew each time, untimed, so that nothing is left from the last
-    time. The work begins after a pause, in which the threads of the one before fall asleep. Each
-    repetition begins with another work, so that none is always behind the same one. Results are not
-    kept, for they may be large: ``summarize(name, result)`` is.
+    ``works[name]()`` prepares a work anew each time, untimed, so that nothing is left
+    from the last time. The work begins after a pause, in which the threads of the one
+    before fall asleep. Each repetition begins with another work, so that none is always
+    behind the same one. Results are not kept, for they may be large: ``summarize(name,
+    result)`` is.
     """
     seconds, summaries = ({name: [] for name in works} for _ in range(2))
     names = list(works)
@@ -44,7 +45,9 @@ def peak_memory(work):
 
 def spread(values):
     """Return the median of some values, their quartiles, the smallest and the largest."""
-    low, first, median, third, high = map(rounded, np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
+    low, first, median, third, high = map(
+        rounded, np.quantile(values, (0, 0.25, 0.5, 0.75, 1))
+    )
     return {"median": median, "quartiles": [first, third], "range": [low, high]}
 
 
@@ -60,5 +63,7 @@ def machine():
         "architecture": platform.machine().lower().replace("amd64", "x86_64"),
         "system": platform.system(),
         "cores": joblib.cpu_count(),
-        "threads": [{field: pool[field] for field in fields} for pool in threadpool_info()],
+        "threads": [
+            {field: pool[field] for field in fields} for pool in threadpool_info()
+        ],
     }

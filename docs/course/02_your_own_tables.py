@@ -26,7 +26,9 @@ visit = pd.DataFrame(
     {
         "age": 40 + 15 * (group == 0) + 5 * rng.normal(size=90),
         "weight": 60 + 15 * (group == 2) + 4 * rng.normal(size=90),
-        "smoker": np.where(rng.random(90) < np.array([0.8, 0.2, 0.2])[group], "yes", "no"),
+        "smoker": np.where(
+            rng.random(90) < np.array([0.8, 0.2, 0.2])[group], "yes", "no"
+        ),
     },
     index=ids,
 )
@@ -79,7 +81,9 @@ plt.show()
 
 from mkclust import annotate
 
-other = pd.DataFrame({"ill": group == 0, "birthday": rng.integers(366, size=90)}, index=ids)
+other = pd.DataFrame(
+    {"ill": group == 0, "birthday": rng.integers(366, size=90)}, index=ids
+)
 print(annotate(model, other))
 
 # %%

@@ -54,7 +54,10 @@ from mkclust import view
 
 chosen = AgreementKKM(
     n_clusters=3,
-    kernels={"words": "cosine", "measured": view(preprocess=StandardScaler(), kernel="gaussian")},
+    kernels={
+        "words": "cosine",
+        "measured": view(preprocess=StandardScaler(), kernel="gaussian"),
+    },
     random_state=0,
 ).fit(views)
 

@@ -56,7 +56,9 @@ from mkclust.metrics import adjusted_rand_index
 print(f"duality gap {model.duality_gap_:.0e}, certificate: {model.certificate_}")
 careful = AgreementKKM(n_clusters=10, random_state=0).fit(views)
 for name, each in (("SimpleMKKM", model), ("AgreementKKM", careful)):
-    print(f"{name:13} adjusted Rand index {adjusted_rand_index(digits.y[:600], each.labels_):.2f}")
+    print(
+        f"{name:13} adjusted Rand index {adjusted_rand_index(digits.y[:600], each.labels_):.2f}"
+    )
 
 # %%
 # **4. Each view alone.** :func:`~mkclust.diagnose` adds what each kernel would say alone, and how

@@ -23,8 +23,12 @@ model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
 # those that it is near. For the training samples it returns ``labels_`` exactly.
 
 labels = model.predict(new)
-print(f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}")
-print(f"accuracy on old samples {clustering_accuracy(digits.y[:1200], model.labels_):.2f}")
+print(
+    f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}"
+)
+print(
+    f"accuracy on old samples {clustering_accuracy(digits.y[:1200], model.labels_):.2f}"
+)
 print(f"accuracy on new samples {clustering_accuracy(digits.y[1200:], labels):.2f}")
 
 # %%

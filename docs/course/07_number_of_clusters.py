@@ -17,7 +17,9 @@ from mkclust.plots import NumberOfClustersDisplay
 
 rng = np.random.default_rng(0)
 y = rng.integers(4, size=150)
-clustered = [3 * rng.normal(size=(4, 6))[y] + rng.normal(size=(150, 6)) for _ in range(2)]
+clustered = [
+    3 * rng.normal(size=(4, 6))[y] + rng.normal(size=(150, 6)) for _ in range(2)
+]
 found = suggest_n_clusters(clustered, range(2, 8))
 print(found)
 
@@ -44,7 +46,9 @@ print(nothing.verdict())
 
 place = rng.uniform(size=150)
 curve = np.c_[np.cos(3 * place), np.sin(3 * place)]
-line = [curve @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(150, 6)) for _ in range(2)]
+line = [
+    curve @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(150, 6)) for _ in range(2)
+]
 continuum = suggest_n_clusters(line, range(2, 8))
 print(continuum.n_clusters, continuum.evidence)
 

@@ -19,11 +19,17 @@ ids, group = np.array([f"P{i:03}" for i in range(240)]), np.arange(240) % 3
 def assay(n_columns, share, seed):
     """Return measurements of some of the patients, in random order."""
     centers = 2 * rng.normal(size=(3, n_columns))
-    table = pd.DataFrame(centers[group] + 2 * rng.normal(size=(240, n_columns)), index=ids)
+    table = pd.DataFrame(
+        centers[group] + 2 * rng.normal(size=(240, n_columns)), index=ids
+    )
     return table.sample(frac=share, random_state=seed)
 
 
-assays = {"blood": assay(4, 0.6, 1), "genes": assay(30, 0.4, 2), "scan": assay(8, 0.5, 3)}
+assays = {
+    "blood": assay(4, 0.6, 1),
+    "genes": assay(30, 0.4, 2),
+    "scan": assay(8, 0.5, 3),
+}
 
 # %%
 # ``join="inner"`` keeps the patients that have everything; ``join="outer"`` keeps all. Few patients
@@ -67,7 +73,9 @@ fits = {"AgreementKKM": all_}
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     for way in ("zero", "rescale", "learn"):
-        other = SimpleMKKM(n_clusters=3, join="outer", missing_views=way, random_state=0)
+        other = SimpleMKKM(
+            n_clusters=3, join="outer", missing_views=way, random_state=0
+        )
         fits[f"SimpleMKKM, {way}"] = other.fit(assays)
 for name, model in fits.items():
     index = adjusted_rand_index(truth[model.sample_ids_], model.labels_)

@@ -21,10 +21,17 @@ from mkclust.metrics import clustering_accuracy
 rng = np.random.default_rng(0)
 y = rng.integers(10, size=10_000)
 centers = 2 * rng.normal(size=(3, 10, 15))
-views = {name: c[y] + rng.normal(size=(len(y), 15)) for name, c in zip("abc", centers, strict=True)}
-method = mkclust.AgreementKKM(n_clusters=10, anchors=500, learn_from=2_000, random_state=0)
+views = {
+    name: c[y] + rng.normal(size=(len(y), 15))
+    for name, c in zip("abc", centers, strict=True)
+}
+method = mkclust.AgreementKKM(
+    n_clusters=10, anchors=500, learn_from=2_000, random_state=0
+)
 model = clone(method).fit(views)
-print(f"{len(model.anchors_)} anchors, accuracy {clustering_accuracy(y, model.labels_):.3f}")
+print(
+    f"{len(model.anchors_)} anchors, accuracy {clustering_accuracy(y, model.labels_):.3f}"
+)
 
 # %%
 # **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and never loaded as
@@ -36,7 +43,9 @@ from pathlib import Path
 with tempfile.TemporaryDirectory() as folder:
     for name, view in views.items():
         np.save(Path(folder) / f"{name}.npy", view)
-    stored = {name: np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in views}
+    stored = {
+        name: np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in views
+    }
     print("same labels:", (clone(method).fit(stored).labels_ == model.labels_).all())
     del stored
 
@@ -62,7 +71,9 @@ print("with 16 GiB:", estimate.strategy(available=16 * 2**30))
 strategies = ["features", "streamed", "on-the-fly", "dense"]
 figure, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
 ax.barh(strategies, [estimate.n_bytes[name] / 2**30 for name in strategies])
-ax.set(xscale="log", xlabel="GiB in addition to the data, three kernels of 100,000 samples")
+ax.set(
+    xscale="log", xlabel="GiB in addition to the data, three kernels of 100,000 samples"
+)
 plt.show()
 
 # %%
@@ -71,7 +82,9 @@ plt.show()
 
 from mkclust.kernels import Nystroem
 
-certified = mkclust.SimpleMKKM(n_clusters=10, approximation=Nystroem(100), random_state=0)
+certified = mkclust.SimpleMKKM(
+    n_clusters=10, approximation=Nystroem(100), random_state=0
+)
 certified.fit(views)
 print(f"accuracy {clustering_accuracy(y, certified.labels_):.3f}")
 

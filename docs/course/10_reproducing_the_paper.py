@@ -36,7 +36,17 @@ import subprocess
 import sys
 
 done = subprocess.run(
-    [sys.executable, "-m", "mkclust.cli", "bench", "plan.toml", "--out", "results", "--jobs", "1"],
+    [
+        sys.executable,
+        "-m",
+        "mkclust.cli",
+        "bench",
+        "plan.toml",
+        "--out",
+        "results",
+        "--jobs",
+        "1",
+    ],
     cwd=folder.name,
     check=True,
     capture_output=True,
@@ -53,7 +63,12 @@ from mkclust.bench.tables import outcomes, score_table
 
 rows = read_rows(Path(folder.name) / "results")
 row = next(row for row in rows if row["method"] == "simplemkkm")
-print({key: row[key] for key in ("method", "seed", "acc", "nmi", "ari", "n_iter", "gap", "status")})
+print(
+    {
+        key: row[key]
+        for key in ("method", "seed", "acc", "nmi", "ari", "n_iter", "gap", "status")
+    }
+)
 
 # %%
 # The tables keep two things apart. *Default settings* were chosen without looking at the true
@@ -79,7 +94,9 @@ import matplotlib.pyplot as plt
 figure, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
 names = ["agreement-kkm", "avg-kkm", "simplemkkm", "mkkm-mir"]
 for height, name in enumerate(names):
-    values = [100 * row["acc"] for row in rows if row["method"] == name and row["default"]]
+    values = [
+        100 * row["acc"] for row in rows if row["method"] == name and row["default"]
+    ]
     ax.plot(values, [height] * len(values), "o", alpha=0.6)
 ax.set_yticks(range(len(names)), names)
 ax.set(xlabel="accuracy in percent, default settings")

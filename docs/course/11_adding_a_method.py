@@ -21,12 +21,24 @@ class Powered(InductiveClusterer):
     """Weigh the kernels by a power of their leading eigenvalue sums."""
 
     SUMMARY = "which weighs the kernels by a power of their leading eigenvalue sums"
-    WEIGHT_MEANING = "A large weight means much leading structure; it is not importance."
+    WEIGHT_MEANING = (
+        "A large weight means much leading structure; it is not importance."
+    )
     ALLOWED = {"strength": Number(0)}  # noqa: RUF012
     GRID = {"strength": [0.0, 1.0, 2.0]}  # noqa: RUF012
 
-    def __init__(self, n_clusters=8, *, kernels="auto", strength=1.0, n_init=10, random_state=None):
-        super().__init__(n_clusters, kernels=kernels, n_init=n_init, random_state=random_state)
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        kernels="auto",
+        strength=1.0,
+        n_init=10,
+        random_state=None,
+    ):
+        super().__init__(
+            n_clusters, kernels=kernels, n_init=n_init, random_state=random_state
+        )
         self.strength = strength
 
     def _solve(self, stack):
@@ -35,7 +47,9 @@ class Powered(InductiveClusterer):
         weights = np.array(sums) ** self.strength
         weights = weights / weights.sum()
         relaxation = mixture.relax(weights)
-        return mixture.solution(relaxation, weights, weights, [relaxation.value], True, 1)
+        return mixture.solution(
+            relaxation, weights, weights, [relaxation.value], True, 1
+        )
 
 
 # %%

@@ -9,12 +9,16 @@ from sphinx.application import Sphinx
 from sphinx.ext.autosummary import autosummary_table
 
 # scikit-learn gives these to every estimator, and documents them.
-FROM_SCIKIT_LEARN = re.compile(r"set_\w+_request|get_metadata_routing|get_params|set_params")
+FROM_SCIKIT_LEARN = re.compile(
+    r"set_\w+_request|get_metadata_routing|get_params|set_params"
+)
 # A learned attribute, such as n_iter_, within the type of another one.
 LEARNED = re.compile(r"\b([a-z]\w*)_(?!\w)")
 
 
-def skip(app: Sphinx, what: str, name: str, member: Any, skipped: bool, options: Any) -> Any:
+def skip(
+    app: Sphinx, what: str, name: str, member: Any, skipped: bool, options: Any
+) -> Any:
     """Leave out what a class has from scikit-learn or from Python; decide nothing of the rest."""
     if FROM_SCIKIT_LEARN.fullmatch(name):
         return True

@@ -15,8 +15,11 @@ def convert(formula: str, node: nodes.Element, *, as_block: bool) -> str:
     """Return a formula as MathML; one that cannot be converted is a warning, and stays as it is."""
     try:
         math = latex2mathml.tex2mathml(formula.strip(), as_block=as_block)
-    except Exception as error:  # a parser of others: whatever it raises is about the formula
-        logger.warning("formula %r cannot be converted: %s", formula, error, location=node)
+    # A parser of others: whatever it raises is about the formula.
+    except Exception as error:
+        logger.warning(
+            "formula %r cannot be converted: %s", formula, error, location=node
+        )
         return f"<code>{nodes.unescape(formula)}</code>"
     return math
 

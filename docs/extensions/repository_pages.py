@@ -1,10 +1,11 @@
 """Pages of the repository as pages of the site, and links that work in both.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page of the site
-with one of these names, such as ``docs/contributing.md``, is read from there. Links in Markdown are
-relative to the file they stand in, as anywhere; where they lead to one of the three, they are
-turned to its page; where they lead to the script of a lesson, to the lesson; and where they lead to
-other Markdown outside of ``docs``, to a copy of it.
+README.md, CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page
+of the site with one of these names, such as ``docs/contributing.md``, is read from
+there. Links in Markdown are relative to the file they stand in, as anywhere; where they
+lead to one of the three, they are turned to its page; where they lead to the script of
+a lesson, to the lesson; and where they lead to other Markdown outside of ``docs``, to a
+copy of it.
 """
 
 import os
@@ -15,7 +16,11 @@ from typing import Any
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = {"readme": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+PAGES = {
+    "readme": "README.md",
+    "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+}
 # [text](target) and ![text](target), the target a path and perhaps an anchor.
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -30,7 +35,8 @@ def turn_links(text: str, file: str, page: str) -> str:
     text : str
         Markdown.
     file, page : str
-        Where the text stands in the repository, and as a page, both relative to the repository.
+        Where the text stands in the repository, and as a page, both relative to the
+        repository.
 
     Returns
     -------

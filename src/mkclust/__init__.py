@@ -78,7 +78,8 @@ __all__ = [
     "write_report",
 ]
 
-# Names from `explain` and persistence are imported on first use, to speed up the import.
+# Names from `explain` and persistence are imported on first use, to speed up the
+# import.
 _IMPORTED_LATER = {
     "agreement": "mkclust.explain.agreement",
     "annotate": "mkclust.explain.annotate",

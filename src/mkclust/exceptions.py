@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Whether the warnings of this library are left out. Every thread has a value of its own, unlike
-# the filters of the module `warnings`, which all threads of a process share.
+# Whether the warnings of this library are left out. Every thread has a value of its
+# own, unlike the filters of the module `warnings`, which all threads of a process
+# share.
 _is_silent: ContextVar[bool] = ContextVar("mkclust_is_silent", default=False)
 
 
@@ -27,7 +28,10 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         return
 
     frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("mkclust", "sklearn"):
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in (
+        "mkclust",
+        "sklearn",
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -11,20 +11,24 @@ from pathlib import Path
 from typing import Any
 
 
-def write_atomically(contents: Mapping[Path, bytes | Callable[[Path], Any]]) -> list[Path]:
+def write_atomically(
+    contents: Mapping[Path, bytes | Callable[[Path], Any]],
+) -> list[Path]:
     """Write files so that each appears complete, and none before all are written; return them.
 
     A content is bytes, or a function that writes to the path that it is given: a
-    temporary file in the same folder, with the same suffix. Missing folders are created.
-    Existing files are replaced, also behind symbolic links, and keep who may read them.
-    Errors of the disk name the file, not the temporary one.
+    temporary file in the same folder, with the same suffix. Missing folders are
+    created. Existing files are replaced, also behind symbolic links, and keep who may
+    read them. Errors of the disk name the file, not the temporary one.
     """
     drafts: list[tuple[Path, Path]] = []
     try:
         for path, content in contents.items():
             target = Path(os.path.realpath(path))
             if target.parent.is_file():
-                raise ValueError(f"{path.parent}: is a file; name a folder, or a new one")
+                raise ValueError(
+                    f"{path.parent}: is a file; name a folder, or a new one"
+                )
             draft = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
             with errors_of(path, draft):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +86,10 @@ def _interrupted_afterwards() -> Iterator[None]:
     try:
         yield
     finally:
-        # None: a handler that was not set from Python, which cannot be put back from here.
-        signal.signal(signal.SIGINT, signal.default_int_handler if handler is None else handler)
+        # None: a handler that was not set from Python, which cannot be put back from
+        # here.
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler if handler is None else handler
+        )
     if signals and handler is not signal.SIG_IGN:
         raise KeyboardInterrupt

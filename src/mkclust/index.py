@@ -1,18 +1,21 @@
 """Which row is which sample: one rule for everything that has an index.
 
-An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default index of a frame is.
+An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default index of
+a frame is.
 
-- If both sides have ids, rows are matched by id. Numbers match the same numbers as text, and dates
-  match their text (2020-01-31), as after a round trip through a CSV file. If both sides have a
-  MultiIndex with the same names, its levels are matched by these. Ids that are missing or
-  duplicated are refused, and so are two sides without a common id.
-- If one side has whole numbers for ids and the other the default index, the latter counts as the
-  ids 0, 1, ..., n - 1. Numbers outside this range are refused.
-- If neither side has ids, or one has other ids and the other the default index, rows are matched by
-  position, and their numbers must be equal. The tables of a fit are refused in the latter case.
-- Arrays have no index. Their rows are in the order of the samples. If the samples come from arrays
-  alone, a table whose index holds whole numbers in another order is refused: its index could number
-  the samples, and its rows could be in their order.
+- If both sides have ids, rows are matched by id. Numbers match the same numbers as
+  text, and dates match their text (2020-01-31), as after a round trip through a CSV
+  file. If both sides have a MultiIndex with the same names, its levels are matched by
+  these. Ids that are missing or duplicated are refused, and so are two sides without a
+  common id.
+- If one side has whole numbers for ids and the other the default index, the latter
+  counts as the ids 0, 1, ..., n - 1. Numbers outside this range are refused.
+- If neither side has ids, or one has other ids and the other the default index, rows
+  are matched by position, and their numbers must be equal. The tables of a fit are
+  refused in the latter case.
+- Arrays have no index. Their rows are in the order of the samples. If the samples come
+  from arrays alone, a table whose index holds whole numbers in another order is
+  refused: its index could number the samples, and its rows could be in their order.
 """
 
 import re
@@ -23,13 +26,15 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-# What messages call the samples of a model, and how to have rows paired by position instead.
+# What messages call the samples of a model, and how to have rows paired by position
+# instead.
 FITTED = "the samples that the model was fitted on"
 BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
-# Other signs between letters and numbers, and zeros before numbers, are often the same id.
+# Other signs between letters and numbers, and zeros before numbers, are often the same
+# id.
 _SEPARATORS = re.compile(r"(?<=[^\W_])[\W_]+(?=[^\W_])")
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
@@ -58,8 +63,14 @@ def make_index(ids: Any, names: Any, n_samples: int) -> Any:
     if isinstance(ids, pd.Index):
         return ids
     # Of an array of tuples, pandas makes no MultiIndex.
-    index = pd.Index(ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids)
-    return index.set_names(names) if names is not None and len(names) == index.nlevels else index
+    index = pd.Index(
+        ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids
+    )
+    return (
+        index.set_names(names)
+        if names is not None and len(names) == index.nlevels
+        else index
+    )
 
 
 def match_rows(
@@ -67,10 +78,12 @@ def match_rows(
 ) -> np.ndarray:
     """Return the row of every sample, -1 for samples without a row, which `every` refuses.
 
-    Rows and samples are given by their index, or their number if they are an array's; messages
-    call them who and whose.
+    Rows and samples are given by their index, or their number if they are an array's;
+    messages call them who and whose.
     """
-    n_rows, n = (each if isinstance(each, int) else len(each) for each in (rows, samples))
+    n_rows, n = (
+        each if isinstance(each, int) else len(each) for each in (rows, samples)
+    )
     if not isinstance(rows, int) and not isinstance(samples, int):
         if are_matched_by_id(rows, samples, who, whose):
             refuse_repeated(rows, who)
@@ -83,20 +96,21 @@ def match_rows(
             if every and len(lacking):
                 example = f"such as {_example(lacking)}"
                 raise ValueError(
-                    f"{who} lacks {len(lacking)} of {whose}, {example}: pass all of these"
+                    f"{who} lacks {len(lacking)} of {whose}, {example}: pass all of "
+                    "these"
                 )
             return found
     elif not isinstance(rows, int):
         refuse_missing(rows, who)
         if has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
             raise ValueError(
-                f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and "
-                f"{whose} have no index: give both the same ids ({BY_ROW})"
+                f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this "
+                f"order, and {whose} have no index: give both the same ids ({BY_ROW})"
             )
     if n_rows != n:
         raise ValueError(
-            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one for each of these, "
-            "or the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one for each "
+            "of these, or the same ids as index of both"
         )
     return np.arange(n)
 
@@ -113,15 +127,19 @@ def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
     n = len(other if named[0] is index else index)
     if outside := [number for number in numbers if not 0 <= number < n]:
         raise ValueError(
-            f"{who} and {whose}: one has the default index 0 to {n - 1}, the other numbers such as "
-            f"{outside[0]} for ids: give both the same ids ({BY_ROW})"
+            f"{who} and {whose}: one has the default index 0 to {n - 1}, the other "
+            f"numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
         )
     return True
 
 
 def find(index: Any, ids: Any) -> np.ndarray:
     """Return where ids are in an index without duplicates, -1 for those that it lacks."""
-    return index.get_indexer(ids) if index.nlevels == ids.nlevels else np.full(len(ids), -1)
+    return (
+        index.get_indexer(ids)
+        if index.nlevels == ids.nlevels
+        else np.full(len(ids), -1)
+    )
 
 
 def whole_numbers(index: Any) -> list[int] | None:
@@ -170,11 +188,13 @@ def key_of(value: Any) -> Any:
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
     levels = index.codes if index.nlevels > 1 else [np.where(index.isna(), -1, 0)]
-    missing = np.flatnonzero(np.any([np.asarray(codes) < 0 for codes in levels], axis=0))
+    missing = np.flatnonzero(
+        np.any([np.asarray(codes) < 0 for codes in levels], axis=0)
+    )
     if len(missing):
         raise ValueError(
-            f"the index of {owner} lacks {len(missing)} ids, the first in row {missing[0]}: give "
-            "every row an id, or drop these rows"
+            f"the index of {owner} lacks {len(missing)} ids, the first in row "
+            f"{missing[0]}: give every row an id, or drop these rows"
         )
 
 
@@ -183,18 +203,22 @@ def refuse_repeated(ids: Any, owner: str) -> None:
     if not ids.is_unique:
         repeated = ids[ids.duplicated()]
         raise ValueError(
-            f"{owner}: {len(repeated)} ids more than once, such as {_example(repeated)}: keep one "
-            f"row per id, as frame[~frame.index.duplicated()] does ({BY_ROW})"
+            f"{owner}: {len(repeated)} ids more than once, such as "
+            f"{_example(repeated)}: keep one row per id, as "
+            f"frame[~frame.index.duplicated()] does ({BY_ROW})"
         )
 
 
 def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
     """Refuse two indexes without a common id."""
-    differ = f" of the types {ids.dtype} and {others.dtype}" * (ids.dtype != others.dtype)
+    differ = f" of the types {ids.dtype} and {others.dtype}" * (
+        ids.dtype != others.dtype
+    )
     examples = " and ".join(_example(each) for each in (ids, others) if len(each))
     advice = id_advice(ids, others) or "give the same samples the same ids"
     raise ValueError(
-        f"{who} and {whose} have no ids in common, such as {examples}{differ}: {advice} ({BY_ROW})"
+        f"{who} and {whose} have no ids in common, such as {examples}{differ}: "
+        f"{advice} ({BY_ROW})"
     )
 
 
@@ -220,7 +244,9 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
         return ""
 
     (name, other), *more = pairs
-    and_more = f", as do {len(more)} further pair{'s' * (len(more) > 1)}" if more else ""
+    and_more = (
+        f", as do {len(more)} further pair{'s' * (len(more) > 1)}" if more else ""
+    )
     return f"{name!r} and {other!r} differ in spelling only{and_more}: write them alike"
 
 
@@ -239,14 +265,16 @@ def id_advice(ids: Any, others: Any) -> str:
         return ""
     few = max(len({*names} & {*other_names}), min(len(names), len(other_names)) / 2, 1)
     for length in range(min(map(len, [*names, *other_names]), default=0), 1, -1):
-        cut, others_cut = ({name[:length] for name in each} for each in (names, other_names))
+        cut, others_cut = (
+            {name[:length] for name in each} for each in (names, other_names)
+        )
         common = cut & others_cut
         if len(cut) < len(names) or len(others_cut) < len(other_names):
             break  # they would no longer tell the samples apart
         if len(common) > few and all(name[-1].isalnum() for name in common):
             return (
-                f"{len(common)} ids begin alike, such as with {min(common)!r}: keep {length} "
-                f"characters by frame.index = frame.index.str[:{length}], or by --trim-ids "
-                f"{length} on the command line"
+                f"{len(common)} ids begin alike, such as with {min(common)!r}: keep "
+                f"{length} characters by frame.index = frame.index.str[:{length}], or "
+                f"by --trim-ids {length} on the command line"
             )
     return ""

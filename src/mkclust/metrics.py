@@ -1,8 +1,8 @@
 """Compare a clustering with known classes: accuracy, mutual information, purity, Rand index.
 
-Labels may be of any hashable type, and classes and clusters need not share names: only which
-samples are grouped together counts. Two pandas Series are matched by their index, as
-`mkclust.index` says; all else is matched by position.
+Labels may be of any hashable type, and classes and clusters need not share names: only
+which samples are grouped together counts. Two pandas Series are matched by their index,
+as `mkclust.index` says; all else is matched by position.
 """
 
 from typing import Any
@@ -21,8 +21,8 @@ def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \max_\pi \frac{1}{n} \sum_{i=1}^{n} [y_i = \pi(\hat y_i)]
 
-    where :math:`\pi` sends each cluster to a class of its own. Clusters or classes without a
-    partner count as mistaken.
+    where :math:`\pi` sends each cluster to a class of its own. Clusters or classes
+    without a partner count as mistaken.
 
     Parameters
     ----------
@@ -49,8 +49,9 @@ def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{I(y; \hat y)}{\max(H(y), H(\hat y))}
 
-    This is scikit-learn's ``normalized_mutual_info_score`` with ``average_method="max"``, as in the
-    multiple kernel clustering literature; its default, the mean entropy, is never smaller.
+    This is scikit-learn's ``normalized_mutual_info_score`` with
+    ``average_method="max"``, as in the multiple kernel clustering literature; its
+    default, the mean entropy, is never smaller.
 
     Parameters
     ----------
@@ -77,8 +78,8 @@ def purity(y_true: Any, y_pred: Any) -> float:
 
     .. math:: \frac{1}{n} \sum_{c} \max_{t} |\{i : \hat y_i = c,\; y_i = t\}|
 
-    It is never below the accuracy, and 1 if every sample is a cluster of its own: compare it only
-    between clusterings with as many clusters.
+    It is never below the accuracy, and 1 if every sample is a cluster of its own:
+    compare it only between clusterings with as many clusters.
 
     Parameters
     ----------
@@ -111,7 +112,8 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
     Returns
     -------
     float
-        At most 1, for the same grouping; 0 on average for random labels, and may be negative.
+        At most 1, for the same grouping; 0 on average for random labels, and may be
+        negative.
 
     Examples
     --------
@@ -126,7 +128,9 @@ def agreement_of_labels(labels: Any, others: Any) -> float:
     """Return the adjusted Rand index on samples with a cluster in both; NaN if there are none."""
     labels, others = np.asarray(labels), np.asarray(others)
     both = (labels >= 0) & (others >= 0)
-    return float(adjusted_rand_score(labels[both], others[both])) if both.any() else np.nan
+    return (
+        float(adjusted_rand_score(labels[both], others[both])) if both.any() else np.nan
+    )
 
 
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
@@ -140,8 +144,8 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     Returns
     -------
     dict
-        ``acc`` (:func:`clustering_accuracy`), ``nmi`` (:func:`normalized_mutual_info`), ``purity``
-        (:func:`purity`) and ``ari`` (:func:`adjusted_rand_index`).
+        ``acc`` (:func:`clustering_accuracy`), ``nmi`` (:func:`normalized_mutual_info`),
+        ``purity`` (:func:`purity`) and ``ari`` (:func:`adjusted_rand_index`).
 
     Examples
     --------
@@ -160,16 +164,17 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 def align_labels(new: Any, old: Any) -> Any:
     """Renumber the clusters of a refit so that they match an older labeling as far as possible.
 
-    Clusters are paired so that they have the most samples in common, and take the number of their
-    partner. Those without a partner take the next free numbers, larger ones first.
+    Clusters are paired so that they have the most samples in common, and take the
+    number of their partner. Those without a partner take the next free numbers, larger
+    ones first.
 
     Parameters
     ----------
     new : array-like of int or pandas.Series of shape (n_samples,)
         Clusters of the refit.
     old : array-like of int or pandas.Series of shape (n_samples_before,)
-        Older clusters, numbered from 0. Two Series are matched by their index, and may have
-        different samples; all else is matched by position.
+        Older clusters, numbered from 0. Two Series are matched by their index, and may
+        have different samples; all else is matched by position.
 
     Returns
     -------
@@ -184,7 +189,8 @@ def align_labels(new: Any, old: Any) -> Any:
     """
     values, before = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
     positions = _matched(new, old, ("new", "old"), every=False)
-    # Larger clusters first, then by first appearance: an order that does not depend on numbers.
+    # Larger clusters first, then by first appearance: an order that does not depend on
+    # numbers.
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
     clusters, known = clusters[np.lexsort((first, -sizes))], np.unique(before)
     pairs = pd.crosstab(before[positions >= 0], values[positions[positions >= 0]])
@@ -201,14 +207,16 @@ def align_labels(new: Any, old: Any) -> Any:
     return pd.Series(aligned, index=new.index, name=new.name) if has_index else aligned
 
 
-def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> np.ndarray:
+def _matched(
+    labels: Any, others: Any, names: tuple[str, str], every: bool
+) -> np.ndarray:
     """Return the position of each of the other labels, -1 if it has none; of Series by index."""
     index, other = index_of(labels), index_of(others)
     by_index = index is not None and other is not None
     if len(labels) != len(others) and (every or not by_index):
         raise ValueError(
-            f"{names[0]} has {len(labels)} labels but {names[1]} has {len(others)}: pass the same "
-            "samples, or two pandas Series with their ids"
+            f"{names[0]} has {len(labels)} labels but {names[1]} has {len(others)}: "
+            "pass the same samples, or two pandas Series with their ids"
         )
     if not by_index:
         return np.arange(len(labels))
@@ -219,7 +227,9 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
     _encode(labels, name)  # refuses labels that are empty, missing or not a column
     for label in np.asarray(labels).tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
-            raise ValueError(f"{name} holds the label {label!r}: pass numbers of clusters, from 0")
+            raise ValueError(
+                f"{name} holds the label {label!r}: pass numbers of clusters, from 0"
+            )
     return np.asarray(labels).astype(int)
 
 
@@ -237,6 +247,7 @@ def _encode(labels: Any, name: str) -> np.ndarray:
     if (codes < 0).any():
         position = int(np.argmin(codes))
         raise ValueError(
-            f"{name} has a missing label ({labels[position]}) at position {position}: drop it"
+            f"{name} has a missing label ({labels[position]}) at position {position}: "
+            "drop it"
         )
     return codes

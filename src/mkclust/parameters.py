@@ -27,7 +27,11 @@ def Number(
     """Allow finite numbers in an interval, whose ends may be excluded."""
 
     def test(value: Any) -> bool:
-        if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+        if (
+            not isinstance(value, Real)
+            or isinstance(value, bool)
+            or not math.isfinite(value)
+        ):
             return False
         value = float(value)
         is_end = (open_low and value == low) or (open_high and value == high)
@@ -36,7 +40,9 @@ def Number(
     if math.isinf(high):
         start = "greater than" if open_low else "of at least"
         return Rule(test, f"pass a number {start} {low:g}")
-    ends = [f"{end:g}" for end, is_open in ((low, open_low), (high, open_high)) if is_open]
+    ends = [
+        f"{end:g}" for end, is_open in ((low, open_low), (high, open_high)) if is_open
+    ]
     excluded = f" ({' and '.join(ends)} excluded)" if ends else ""
     return Rule(test, f"pass a number between {low:g} and {high:g}{excluded}")
 
@@ -45,7 +51,11 @@ def Count(more: str = "", *, least: int = 1) -> Allowed:
     """Allow integers of at least 1, or more."""
 
     def test(value: Any) -> bool:
-        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+        return (
+            isinstance(value, Integral)
+            and not isinstance(value, bool)
+            and int(value) >= least
+        )
 
     return Rule(test, f"pass an integer of at least {least}{more}")
 
@@ -60,7 +70,9 @@ def Choice(values: tuple[Any, ...]) -> Allowed:
 
     def test(value: Any) -> bool:
         value = value.item() if isinstance(value, np.generic) else value
-        return any(type(value) is type(allowed) and value == allowed for allowed in values)
+        return any(
+            type(value) is type(allowed) and value == allowed for allowed in values
+        )
 
     some = "pass" if len(values) == 1 else "choose one of"
     return Rule(test, f"{some} {', '.join(map(repr, values))}")
@@ -87,9 +99,9 @@ def learned(default: Any = MISSING, *, init: Literal[False] = False) -> Any:
 class Parameters(BaseEstimator):
     """A scikit-learn estimator whose parameters are its annotated fields, those of bases included.
 
-    Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What is annotated
-    as ``ClassVar``, or set to ``learned()``, is not a parameter. A class may still have an
-    ``__init__`` of its own.
+    Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What
+    is annotated as ``ClassVar``, or set to ``learned()``, is not a parameter. A class
+    may still have an ``__init__`` of its own.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -7,8 +7,9 @@ from difflib import get_close_matches
 
 # Blanks that do not break, and joiners, which are parts of words and emoji.
 _ORDINARY = "\xa0\u200c\u200d"
-# Text that a spreadsheet would run as a formula, or that has the mark of such a text. Blanks
-# before it are skipped, signs may be of full width, and negative numbers are numbers.
+# Text that a spreadsheet would run as a formula, or that has the mark of such a text.
+# Blanks before it are skipped, signs may be of full width, and negative numbers are
+# numbers.
 _FORMULA = re.compile(r"'*\s*[=+\-@\t\r\x1b\uff1d\uff0b\uff0d\uff20].*", re.DOTALL)
 _NEGATIVE = re.compile(r"-\d+(\.\d+)?")
 # What has a meaning in a table of Markdown.
@@ -72,7 +73,8 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        for row in cells
     )
 
 

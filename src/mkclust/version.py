@@ -8,5 +8,7 @@ __version__ = "0.3.0"
 
 def versions() -> dict[str, str]:
     """Return the versions on which results depend, by the names of the packages."""
-    others = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    others = {
+        name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")
+    }
     return {"mkclust": __version__, **others, "python": platform.python_version()}

@@ -48,7 +48,9 @@ def spawned():
 def folder(tmp_path):
     """Return a folder with two small data sets."""
     for name, seed in (("one", 0), ("two", 1)):
-        views, y = blob_views(np.random.default_rng(seed), n=60, k=3, strengths=(1.0, 0.7))
+        views, y = blob_views(
+            np.random.default_rng(seed), n=60, k=3, strengths=(1.0, 0.7)
+        )
         np.savez(tmp_path / f"{name}.npz", a=views[0], b=views[1], y=y)
     return tmp_path
 
@@ -69,7 +71,9 @@ def run(path, out, **options):
 
 def labels_of(model, seed):
     """Return the clusters of a fitted model as a benchmark with ``n_init = 2`` finds them."""
-    return discretize(model.embedding_, 3, n_init=2, init="random", random_state=seed)[0]
+    return discretize(model.embedding_, 3, n_init=2, init="random", random_state=seed)[
+        0
+    ]
 
 
 def without_times(rows):
@@ -83,8 +87,25 @@ def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     summary = run(write_plan(folder, '"simplemkkm", "avg-kkm"'), folder / "out")
     rows = read_rows(folder / "out")
     assert summary.n_rows == summary.n_new == len(rows) == 8
-    promised = {"dataset", "method", "parameters", "repetition", "seed", "acc", "nmi", "purity"}
-    promised |= {"ari", "solve_seconds", "n_iter", "gap", "status", "versions", "machine"}
+    promised = {
+        "dataset",
+        "method",
+        "parameters",
+        "repetition",
+        "seed",
+        "acc",
+        "nmi",
+        "purity",
+    }
+    promised |= {
+        "ari",
+        "solve_seconds",
+        "n_iter",
+        "gap",
+        "status",
+        "versions",
+        "machine",
+    }
     for row in rows:
         assert promised <= row.keys()
         assert not any(isinstance(value, dict | list) for value in row.values())
@@ -108,7 +129,9 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
         part = prepared.part(parts[row["repetition"]])
         model = METHODS[row["method"]](3, kernels="precomputed").fit(part.kernels)
         expected = scores(part.y, labels_of(model, row["seed"]))["acc"]
-        assert (row["resample"], row["acc"]) == pytest.approx((0.8, expected), abs=1e-12)
+        assert (row["resample"], row["acc"]) == pytest.approx(
+            (0.8, expected), abs=1e-12
+        )
     # The weights of one refit stand for all.
     assert [s["repetition"] for s in read_solves(folder / "out")] == [0, 0]
 
@@ -144,7 +167,9 @@ def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
 @pytest.mark.parametrize("rounding", ["unit", "components", "best"])
 def test_a_plan_says_which_rows_are_clustered(tmp_path, rounding):
     rng, y = np.random.default_rng(0), np.repeat([0, 1], [90, 10])
-    views = [12 * np.eye(1, 30) * y[:, None] + rng.normal(size=(100, 30)) for _ in range(2)]
+    views = [
+        12 * np.eye(1, 30) * y[:, None] + rng.normal(size=(100, 30)) for _ in range(2)
+    ]
     np.savez(tmp_path / "one.npz", a=views[0], b=views[1], y=y)
     entries = (
         '"simplemkkm"',
@@ -180,7 +205,9 @@ def test_the_best_single_kernel_is_an_oracle(folder):
     prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
     model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.kernels[1]])
     labels = labels_of(model, 0)
-    [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
+    [row] = [
+        r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0
+    ]
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
 
 
@@ -231,10 +258,17 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     # What has failed is not tried again, unless that is asked for.
     assert run(path, troublesome / "out").n_new == 0
     text = (troublesome / "troublesome.py").read_text()
-    fixed = text.replace("raise ZeroDivisionError('by zero')", "return super().fit_predict(X)")
+    fixed = text.replace(
+        "raise ZeroDivisionError('by zero')", "return super().fit_predict(X)"
+    )
     (troublesome / "troublesome.py").write_text(fixed)
     again = run(path, troublesome / "out", retry=True)
-    assert {row["method"] for row in again.failures} == {"sleeps", "dies", "leaves", "eats"}
+    assert {row["method"] for row in again.failures} == {
+        "sleeps",
+        "dies",
+        "leaves",
+        "eats",
+    }
     assert again.n_rows == 4 + 4 + 4
 
 
@@ -244,7 +278,9 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one
 ):
     methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'
-    path = write_plan(folder, methods, datasets=datasets, repetitions=repetitions, n_init=20)
+    path = write_plan(
+        folder, methods, datasets=datasets, repetitions=repetitions, n_init=20
+    )
     run(path, folder / "calm", n_processes=2)
     rng = random.Random(0)
     kills = 0
@@ -254,7 +290,9 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one
         # Data are read first; then tasks end every few milliseconds.
         deadline = time.monotonic() + 30
         start = size(folder / "out" / "rows.jsonl")
-        while size(folder / "out" / "rows.jsonl") == start and time.monotonic() < deadline:
+        while (
+            size(folder / "out" / "rows.jsonl") == start and time.monotonic() < deadline
+        ):
             if not process.is_alive():
                 break
             time.sleep(0.005)
@@ -280,7 +318,9 @@ def size(path):
 def test_processes_of_a_killed_run_end_by_themselves(troublesome):
     path = write_plan(troublesome, '"troublesome:Sleeps"')
     command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
-    process = subprocess.Popen([*command, "--out", str(troublesome / "out"), "--jobs", "1"])
+    process = subprocess.Popen(
+        [*command, "--out", str(troublesome / "out"), "--jobs", "1"]
+    )
     deadline = time.monotonic() + 60
     while not (children := children_of(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -343,7 +383,11 @@ def test_a_full_disk_leaves_no_half_line(tmp_path):
 
 @pytest.mark.slow
 def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
-    with locked(tmp_path), pytest.raises(ValueError, match="another run"), locked(tmp_path):
+    with (
+        locked(tmp_path),
+        pytest.raises(ValueError, match="another run"),
+        locked(tmp_path),
+    ):
         pass
     with locked(tmp_path):
         pass
@@ -353,17 +397,26 @@ MISTAKES = [
     ("seed = 4294967290", "seed"),
     ("n_inti = 3", "n_inti: .*'n_init'"),
     ('datasets = ["digitz"]', "datasets: .*'digits'"),
-    ('datasets = [{ name = "digits", max_setings = 3 }]', "max_setings: .*'max_settings'"),
+    (
+        'datasets = [{ name = "digits", max_setings = 3 }]',
+        "max_setings: .*'max_settings'",
+    ),
     ('datasets = [{ path = "none.npz" }]', "path"),
     ('datasets = ["digits", "digits"]', "datasets: .*twice"),
     ("methods = []", "methods"),
     ('methods = ["simplemkm"]', "methods: .*'simplemkkm'"),
     ('methods = [{ name = "x" }]', "methods"),
-    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', "lkam: n_clusters"),
+    (
+        'methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]',
+        "lkam: n_clusters",
+    ),
     ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "lkam: .*'rge'"),
     ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "lkam: reg=-1.0"),
     ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid"),
-    ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', "grid: .*KMeans"),
+    (
+        'methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]',
+        "grid: .*KMeans",
+    ),
     ('methods = [{ method = "sklearn.decomposition:PCA" }]', "methods: .*PCA"),
     ('methods = [{ method = "nowhere:X" }]', "methods: 'nowhere:X'"),
     ('methods = [{ method = ".x:X" }]', "methods: .*package.module:Class"),
@@ -396,8 +449,16 @@ def test_a_missing_data_set_is_reported_before_the_first_solve(folder, monkeypat
     ("methods", "options", "message"),
     [
         ('"avg-kkm"', {"n_init": 3}, "n_init = 2"),
-        ('"avg-kkm"', {"datasets": '{ path = "one.npz", n_clusters = 4 }'}, "fingerprint"),
-        ('"avg-kkm"', {"datasets": '{ path = "two.npz", name = "one" }'}, "fingerprint"),
+        (
+            '"avg-kkm"',
+            {"datasets": '{ path = "one.npz", n_clusters = 4 }'},
+            "fingerprint",
+        ),
+        (
+            '"avg-kkm"',
+            {"datasets": '{ path = "two.npz", name = "one" }'},
+            "fingerprint",
+        ),
         ('{ method = "mkkm", name = "avg-kkm" }', {}, "entry"),
     ],
 )

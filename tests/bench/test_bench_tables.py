@@ -26,21 +26,37 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 def made_row(method="mkkm", repetition=0, acc=0.5, **others):
     """Return a row as a benchmark writes it."""
-    row = {"dataset": "a", "method": method, "parameters": "{}", "default": True, "resample": 1.0}
-    row |= {"repetition": repetition, "seed": repetition, "status": "ok", "solve_seconds": 1.0}
+    row = {
+        "dataset": "a",
+        "method": method,
+        "parameters": "{}",
+        "default": True,
+        "resample": 1.0,
+    }
+    row |= {
+        "repetition": repetition,
+        "seed": repetition,
+        "status": "ok",
+        "solve_seconds": 1.0,
+    }
     row |= {"grid_repetitions": 2, "converged": True, "message": "", "acc": acc}
     return row | {"nmi": row["acc"], "purity": row["acc"]} | others
 
 
 def one(frame, method, score="acc"):
     """Return the outcome of one method in one score."""
-    [row] = frame[(frame["method"] == method) & (frame["score"] == score)].to_dict("records")
+    [row] = frame[(frame["method"] == method) & (frame["score"] == score)].to_dict(
+        "records"
+    )
     return row
 
 
 def test_the_true_classes_choose_only_in_the_oracle_table():
     grid = [made_row("lkam", r, 0.4) for r in range(2)]
-    grid += [made_row("lkam", r, 0.9, parameters='{"reg": 2.0}', default=False) for r in range(2)]
+    grid += [
+        made_row("lkam", r, 0.9, parameters='{"reg": 2.0}', default=False)
+        for r in range(2)
+    ]
     single = [made_row("single", r, 0.95, oracle=True, default=False) for r in range(2)]
     default, oracle = (outcomes(grid + single, by) for by in ("default", "oracle"))
     assert one(default, "lkam")["mean"] == pytest.approx(40)
@@ -51,7 +67,10 @@ def test_the_true_classes_choose_only_in_the_oracle_table():
 
 
 def test_failures_are_named_and_have_no_mean():
-    rows = [made_row(), made_row("onkc", acc=None, status="time", message="more than 9 s")]
+    rows = [
+        made_row(),
+        made_row("onkc", acc=None, status="time", message="more than 9 s"),
+    ]
     found = one(outcomes(rows), "onkc")
     assert found["n"] == 0
     assert found["problem"] == "time: more than 9 s"
@@ -77,13 +96,17 @@ def test_the_correction_for_many_pairs_is_holms():
     scores = {name: dict(enumerate(rng.normal(size=12))) for name in "abcd"}
     best = max(scores, key=lambda name: np.mean(list(scores[name].values())))
     pairs = [(a, b) for a in "abcd" for b in "abcd" if a < b]
-    p = [stats.ttest_rel(*([*scores[n].values()] for n in pair)).pvalue for pair in pairs]
+    p = [
+        stats.ttest_rel(*([*scores[n].values()] for n in pair)).pvalue for pair in pairs
+    ]
     order, rejected = np.argsort(p), set()
     for step, index in enumerate(order):
         if p[index] * (len(p) - step) > 0.05:
             break
         rejected.add(pairs[index])
-    expected = {n for n in "abcd" if n == best or tuple(sorted((n, best))) not in rejected}
+    expected = {
+        n for n in "abcd" if n == best or tuple(sorted((n, best))) not in rejected
+    }
     assert not_worse(scores) == expected
 
 
@@ -106,9 +129,15 @@ def test_ranks_agree_with_scipys_test_and_leave_gaps_out():
 def test_settings_are_compared_by_their_first_repetitions_and_ties_by_name():
     few, many = '{"reg": 1.0}', '{"reg": 2.0}'
     rows = [made_row("lkam", r, a, parameters=few) for r, a in enumerate((0.6, 0.6))]
-    rows += [made_row("lkam", r, a, parameters=many) for r, a in enumerate((0.5, 0.6, 0.9, 0.9))]
+    rows += [
+        made_row("lkam", r, a, parameters=many)
+        for r, a in enumerate((0.5, 0.6, 0.9, 0.9))
+    ]
     assert best_settings(rows)["acc"] == few
-    assert best_settings([made_row(parameters=many), made_row(parameters=few)])["nmi"] == few
+    assert (
+        best_settings([made_row(parameters=many), made_row(parameters=few)])["nmi"]
+        == few
+    )
 
 
 def test_a_caveat_travels_with_the_name_of_a_data_set():
@@ -157,7 +186,9 @@ def test_names_are_text_in_the_pages_and_spreadsheets_of_a_benchmark(tmp_path):
 
 
 def test_seconds_are_medians_and_weights_stand_beside_alignments():
-    rows = [made_row(repetition=r, solve_seconds=s) for r, s in enumerate((1.0, 9.0, 2.0))]
+    rows = [
+        made_row(repetition=r, solve_seconds=s) for r, s in enumerate((1.0, 9.0, 2.0))
+    ]
     assert time_table(rows).loc["a", "mkkm"] == 2.0
     solve = made_row() | {"kernel_names": ["x", "y"], "weights": [0.75, 0.25]}
     table = weight_table([solve | {"alignments": [0.5, 0.125]}])
@@ -177,13 +208,20 @@ def compare():
 
 
 def test_uci_digit_reproduces_the_papers_numbers(compare):
-    rows = [row for row in read_rows(BENCHMARKS / "results/paper") if row["dataset"] == "digit"]
+    rows = [
+        row
+        for row in read_rows(BENCHMARKS / "results/paper")
+        if row["dataset"] == "digit"
+    ]
     frame = compare.comparison(rows)
     ours = frame[(frame["selection"] == "default") & (frame["method"] == "simplemkkm")]
     assert len(ours) == 3
     assert ours["difference"].abs().max() <= 0.5
     counts = compare.reproduction(frame).set_index(["settings", "data set"])
-    assert counts.loc[("default", "Digit"), ["numbers", "within 0.5"]].tolist() == [27, 24]
+    assert counts.loc[("default", "Digit"), ["numbers", "within 0.5"]].tolist() == [
+        27,
+        24,
+    ]
 
 
 @pytest.mark.slow

@@ -28,7 +28,11 @@ def folder(tmp_path, monkeypatch):
 def write(path, **variables):
     """Write variables to a MATLAB file or an archive of NumPy."""
     path.parent.mkdir(exist_ok=True)
-    save = np.savez if path.suffix == ".npz" else lambda path, **v: scipy.io.savemat(path, v)
+    save = (
+        np.savez
+        if path.suffix == ".npz"
+        else lambda path, **v: scipy.io.savemat(path, v)
+    )
     save(path, **variables)
 
 
@@ -45,7 +49,9 @@ def stack_of(n, m):
 
 
 def test_the_papers_eleven_are_known_in_any_case():
-    eleven = {known.paper for known in KNOWN.values() if known.paper and not known.caveat}
+    eleven = {
+        known.paper for known in KNOWN.values() if known.paper and not known.caveat
+    }
     caltech = {f"Cal-{n}" for n in (5, 10, 15, 20, 25, 30)}
     assert eleven == {"Flo17", "Flo102", "PFold", "CCV", "Digit"} | caltech
     assert KNOWN.keys() < CATALOG.keys()
@@ -67,7 +73,11 @@ def test_the_authors_kernels_go_before_what_stands_in_for_them(folder):
     factors = [rng.normal(size=(694, 27)) for _ in range(12)]
     write(folder / "ProteinFold.mat", X=cell_of(*factors), Y=y)
     data = load("pfold")
-    assert (data.name, data.paper, data.caveat) == ("pfold-truncated", "PFold", "truncated")
+    assert (data.name, data.paper, data.caveat) == (
+        "pfold-truncated",
+        "PFold",
+        "truncated",
+    )
     np.testing.assert_allclose(data.kernels[3], factors[3] @ factors[3].T)
     write(folder / "protein" / "PROTEINFOLD_kmatrix.mat", KH=stack_of(694, 12), Y=y)
     data = load("PFold")
@@ -80,7 +90,10 @@ def test_the_authors_kernels_go_before_what_stands_in_for_them(folder):
 @pytest.mark.parametrize(
     ("variables", "mistake"),
     [
-        ({"KH": stack_of(12, 3), "Y": np.arange(12) % 4}, "12 samples, 3 views or kernels"),
+        (
+            {"KH": stack_of(12, 3), "Y": np.arange(12) % 4},
+            "12 samples, 3 views or kernels",
+        ),
         ({"KH": stack_of(130, 6)}, "labels"),
     ],
 )
@@ -97,17 +110,32 @@ def test_substitutes_are_kernels_of_the_first_images_of_each_category(folder):
     y = rng.permutation(np.repeat(np.arange(102), 10))
     write(folder / "Caltech101" / "features.npz", **features, names=names, y=y)
     five, ten = load("cal-5"), load("cal-10")
-    assert (five.name, five.caveat, ten.n_samples) == ("cal-5-substitute", "substitute", 1020)
+    assert (five.name, five.caveat, ten.n_samples) == (
+        "cal-5-substitute",
+        "substitute",
+        1020,
+    )
     rank = np.array([np.count_nonzero(y[:i] == c) for i, c in enumerate(y)])
     np.testing.assert_array_equal(five.views["gist"], ten.views["gist"][rank < 5])
-    for kernel, (name, view) in list(zip(five.kernels, five.views.items(), strict=True))[1:4]:
+    for kernel, (name, view) in list(
+        zip(five.kernels, five.views.items(), strict=True)
+    )[1:4]:
         points = view if name == "pix16" else np.sqrt(view)
         D = cdist(points, points, "sqeuclidean")
         np.testing.assert_allclose(kernel, np.exp(-D / D.mean()), rtol=1e-6)
 
 
 STAND_INS = {"flo17": "substitute", "cal-5": "substitute", "pfold": "truncated"}
-AVAILABLE = ["flo17", "pfold", "digit", "cal-5", "handwritten", "ar10p", "jaffe", "bbcsport"]
+AVAILABLE = [
+    "flo17",
+    "pfold",
+    "digit",
+    "cal-5",
+    "handwritten",
+    "ar10p",
+    "jaffe",
+    "bbcsport",
+]
 AVAILABLE += ["3sources", "msrc-v5", "coil20", "hdigit", "cora"]
 
 

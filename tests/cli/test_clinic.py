@@ -25,14 +25,18 @@ def files(folder):
 def tables():
     views, _ = three_clusters(N)
     index = pd.Index(PATIENTS, name="patient")
-    return {name: pd.DataFrame(v, index=index).add_prefix(name) for name, v in views.items()}
+    return {
+        name: pd.DataFrame(v, index=index).add_prefix(name) for name, v in views.items()
+    }
 
 
 def outcomes():
     """Return months, which the clusters differ in, and who has died, which they do not."""
     _, y = three_clusters(N)
     months = 1 + 10 * y + np.random.default_rng(0).uniform(size=N)
-    return pd.DataFrame({"months": months}), np.random.default_rng(1).uniform(size=N) < 0.4
+    return pd.DataFrame({"months": months}), np.random.default_rng(1).uniform(
+        size=N
+    ) < 0.4
 
 
 def annotated(frame, *options):
@@ -41,7 +45,11 @@ def annotated(frame, *options):
     files = ("left.csv", "right.csv", "--id", "patient")
     result = succeed("cluster", *files, "-k", 3, "--annotate", "clinic.csv", *options)
     annotation = json.loads(Path("run.json").read_text())["annotation"]
-    tests = {} if annotation is None else {each["variable"]: each for each in annotation["tests"]}
+    tests = (
+        {}
+        if annotation is None
+        else {each["variable"]: each for each in annotation["tests"]}
+    )
     return result, tests
 
 
@@ -52,7 +60,9 @@ def test_variables_in_another_order_are_matched_by_their_column_of_ids(place):
     _, tests = annotated(frame)
     _, shuffled = annotated(frame.sample(frac=1, random_state=0))
     assert tests["weight"]["p_value"] == 0.001
-    assert shuffled["weight"]["statistic"] == pytest.approx(tests["weight"]["statistic"])
+    assert shuffled["weight"]["statistic"] == pytest.approx(
+        tests["weight"]["statistic"]
+    )
 
 
 def test_variables_without_ids_are_not_taken_to_be_in_the_order_of_the_samples():
@@ -91,7 +101,9 @@ def test_numbers_of_samples_and_columns_of_mkclust_are_not_clustered_on():
 
 def test_columns_of_survival_are_left_out_of_what_is_clustered_with_a_warning():
     months, died = outcomes()
-    left = tables()["left"].assign(OS_MONTHS=months["months"].to_numpy(), OS_STATUS=died * 1)
+    left = tables()["left"].assign(
+        OS_MONTHS=months["months"].to_numpy(), OS_STATUS=died * 1
+    )
     left.to_csv("left.csv")
     result = succeed("cluster", "left.csv", "right.csv", "-k", 3, "--id", "patient")
     assert "OS_MONTHS" in result.stderr
@@ -99,7 +111,9 @@ def test_columns_of_survival_are_left_out_of_what_is_clustered_with_a_warning():
 
 
 def test_a_coordinate_y_is_clustered_on_and_classes_are_not():
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(N, 3)), columns=list("xyz"))
+    frame = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(N, 3)), columns=list("xyz")
+    )
     frame["y"] += 10 * (np.arange(N) % 3)
     frame.to_csv("points.csv", index=False)
     result = succeed("cluster", "points.csv", "-k", 3)
@@ -131,7 +145,9 @@ def test_events_are_read_alike_from_all_words_and_counted():
     assert len(found) == 1
 
 
-@pytest.mark.parametrize(("name", "word"), [("survival", 1), ("overall_survival", "yes")])
+@pytest.mark.parametrize(
+    ("name", "word"), [("survival", 1), ("overall_survival", "yes")]
+)
 def test_events_that_may_mean_their_opposite_are_not_read(name, word):
     months, died = outcomes()
     marks = [0 if word == 1 and each else "no" if each else word for each in died]

@@ -19,7 +19,9 @@ from mkclust.cli.models import new_model, prepare
 from mkclust.cli.options import Request
 
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
-posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions and limits")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="needs POSIX permissions and limits"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +43,9 @@ def gaussian(X):
 
 def kernels():
     views, _ = three_clusters(60)
-    return np.array([gaussian(view) for view in (*views.values(), np.hstack([*views.values()]))])
+    return np.array(
+        [gaussian(view) for view in (*views.values(), np.hstack([*views.values()]))]
+    )
 
 
 def read_labels(path="labels.csv"):
@@ -92,7 +96,9 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
     assert "lft" in fail("cluster", "d.npz", "-k", 3, "--kernels", "lft=cosine")
     both = ("--kernels", "cosine", "--kernels", "left=linear")
     assert "VIEW=" in fail("cluster", "d.npz", "-k", 3, *both)
-    assert "'gaussian'" in fail("cluster", "d.npz", "-k", 3, "--kernels", "left=gausian")
+    assert "'gaussian'" in fail(
+        "cluster", "d.npz", "-k", 3, "--kernels", "left=gausian"
+    )
     np.save("K.npy", kernels())
     assert "--kernels" in fail("cluster", "K.npy", "-k", 3, "--kernels", "cosine")
     assert "--landmarks" in fail("cluster", "K.npy", "-k", 3, "--landmarks", 9)
@@ -108,18 +114,28 @@ def test_kernels_are_asked_for_by_the_name_of_a_view(views):
         ("lkam", "n_clusters=4", "n_clusters"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(method, setting, word):
-    assert word in fail("cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting)
+def test_a_setting_that_cannot_be_is_refused_before_anything_is_read(
+    method, setting, word
+):
+    assert word in fail(
+        "cluster", "missing.npz", "-k", 3, "--method", method, "--set", setting
+    )
 
 
 def test_landmarks_approximate_the_kernels_if_asked_for(views):
-    succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v")
-    model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
+    succeed(
+        "cluster", "d.npz", "-k", 3, "--landmarks", 20, "--method", "simplemkkm", "-v"
+    )
+    model = mkclust.SimpleMKKM(
+        3, approximation=mkclust.kernels.Nystroem(20), random_state=0
+    )
     model.fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
     assert record["landmarks"] == 20
-    assert record["approximation_error"] == pytest.approx(model.approximation_error_.tolist())
+    assert record["approximation_error"] == pytest.approx(
+        model.approximation_error_.tolist()
+    )
 
 
 def test_the_recommended_method_refuses_landmarks_with_advice():
@@ -139,9 +155,12 @@ def test_the_recommended_method_learns_from_anchors_by_itself(views):
 
 
 @pytest.mark.parametrize(
-    ("method", "landmarks"), [("agreement-kkm", None), ("simplemkkm", 200), ("lkam", None)]
+    ("method", "landmarks"),
+    [("agreement-kkm", None), ("simplemkkm", 200), ("lkam", None)],
 )
-def test_kernels_of_many_samples_are_approximated_for_methods_that_need_it(method, landmarks):
+def test_kernels_of_many_samples_are_approximated_for_methods_that_need_it(
+    method, landmarks
+):
     views = {name: np.zeros((20_000, 2)) for name in ("a", "b")}
     data = Data(views, precomputed=False, n_samples=20_000, inputs=[], lines=[])
     request = Request(inputs=["d.npz"], n_clusters=3, method=method)
@@ -151,10 +170,16 @@ def test_kernels_of_many_samples_are_approximated_for_methods_that_need_it(metho
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [(), ("--set", "anchors=40", "--set", "learn_from=50")])
-@pytest.mark.parametrize("landmarks", [(), ("--landmarks", 20, "--method", "simplemkkm")])
+@pytest.mark.parametrize(
+    "settings", [(), ("--set", "anchors=40", "--set", "learn_from=50")]
+)
+@pytest.mark.parametrize(
+    "landmarks", [(), ("--landmarks", 20, "--method", "simplemkkm")]
+)
 @pytest.mark.parametrize("n_files", [1, 2])
-def test_workers_of_a_cluster_find_the_same_clusters(views, landmarks, settings, n_files):
+def test_workers_of_a_cluster_find_the_same_clusters(
+    views, landmarks, settings, n_files
+):
     if landmarks and settings:
         pytest.skip("methods have landmarks or anchors")
     distributed = pytest.importorskip("distributed")
@@ -165,7 +190,9 @@ def test_workers_of_a_cluster_find_the_same_clusters(views, landmarks, settings,
     succeed(*command)
     labels, run = read_labels(), read_run()
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
+    with distributed.LocalCluster(
+        processes=False, protocol="tcp", **options
+    ) as cluster:
         address = cluster.scheduler_address
         succeed(*command, "--cluster", address, "--report", "page.html")
         assert (read_run()["stability"] is None) == (run["stability"] is None)
@@ -174,27 +201,42 @@ def test_workers_of_a_cluster_find_the_same_clusters(views, landmarks, settings,
 
 
 def test_a_table_that_shares_nothing_is_named_with_its_p_value_and_recorded():
-    views = three_clusters(90)[0] | {"noise": np.random.default_rng(1).normal(size=(90, 5))}
+    views = three_clusters(90)[0] | {
+        "noise": np.random.default_rng(1).normal(size=(90, 5))
+    }
     np.savez("three.npz", **views)
     text = succeed("cluster", "three.npz", "-k", 3).stdout
     model = Recommended(3, random_state=0).fit(views)
     record, p_value = read_run(), model.agreement_.p_values[2, :2].min()
     assert f"Not used: noise: no clear agreement (p = {p_value:.1g} with " in text
     assert record["agreement"]["set_aside"] == ["noise"]
-    np.testing.assert_allclose(record["agreement"]["p_values"], model.agreement_.p_values)
+    np.testing.assert_allclose(
+        record["agreement"]["p_values"], model.agreement_.p_values
+    )
     assert record["stability"] > 0.8
 
 
 def test_the_record_of_a_run_is_complete():
     settings = ("--set", "tol=1e-5", "--set", "normalize=false")
-    succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", "--seed", 5, *settings)
+    succeed(
+        "cluster", "d.npz", "-k", 3, "--method", "simplemkkm", "--seed", 5, *settings
+    )
     record = read_run()
     assert sum(record["weights"]) == pytest.approx(1, abs=1e-12)
     assert 0 <= record["gap"] <= 1e-5
     assert record["seed"] == record["parameters"]["random_state"] == 5
-    assert (record["parameters"]["tol"], record["parameters"]["normalize"]) == (1e-5, False)
+    assert (record["parameters"]["tol"], record["parameters"]["normalize"]) == (
+        1e-5,
+        False,
+    )
     assert sum(record["cluster_sizes"]) == record["n_samples"] == 60
-    assert set(record["versions"]) == {"mkclust", "numpy", "scipy", "scikit-learn", "python"}
+    assert set(record["versions"]) == {
+        "mkclust",
+        "numpy",
+        "scipy",
+        "scikit-learn",
+        "python",
+    }
     assert record["seconds"]["total"] >= record["seconds"]["solve"] >= 0
     content = Path("d.npz").read_bytes()
     (entry,) = record["inputs"]
@@ -205,7 +247,9 @@ def test_the_record_of_a_run_is_complete():
 
 def test_labels_have_ids_and_scores_and_clusters_are_numbered_by_falling_size(views):
     ids = [f'patient "{i}", ward {i % 7}' for i in range(60)]
-    frames = {name: pd.DataFrame(view, ids).add_prefix("c") for name, view in views.items()}
+    frames = {
+        name: pd.DataFrame(view, ids).add_prefix("c") for name, view in views.items()
+    }
     for name, frame in frames.items():
         frame.to_csv(f"{name}.csv", index_label="id")
     succeed("cluster", "left.csv", "right.csv", "-k", 3)
@@ -286,7 +330,8 @@ def test_files_that_are_replaced_stay_private():
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("two\nlines"), OSError(28, "No space left", "disk"), MemoryError()]
+    "error",
+    [ValueError("two\nlines"), OSError(28, "No space left", "disk"), MemoryError()],
 )
 def test_expected_errors_of_a_fit_are_one_line_and_old_outputs_stay(error, monkeypatch):
     def broken(self, X, y=None):
@@ -303,7 +348,9 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(monkeypatch):
 
     def noisy(self, X, y=None, **options):
         for _ in range(2):
-            warnings.warn("the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2)
+            warnings.warn(
+                "the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2
+            )
         warnings.warn("old name", DeprecationWarning, stacklevel=2)
         return fit(self, X, y, **options)
 
@@ -330,7 +377,9 @@ def test_a_wrong_argument_is_named(args, word):
 
 
 def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it():
-    assert "nowhere.npz" in fail("cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz")
+    assert "nowhere.npz" in fail(
+        "cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz"
+    )
     np.savez("other.npz", clinic=np.ones((7, 2)))
     result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
     assert "no variable was tested" in result.stderr
@@ -371,7 +420,9 @@ def test_the_fit_and_the_command_line_state_one_p_value_and_one_limit_for_a_view
     said = model.agreement_.verdict()
     assert f"noise (p = {found.p_value:.1g}); the limit is {found.limit:.1g}." in said
     text = succeed("cluster", *files, "-k", 3, "--join", "outer").stdout
-    closest = f"p = {found.p_value:.1g} with {found.partner}; the limit is {found.limit:.1g}"
+    closest = (
+        f"p = {found.p_value:.1g} with {found.partner}; the limit is {found.limit:.1g}"
+    )
     assert f"Not used: noise: no clear agreement ({closest})." in text
 
 
@@ -394,7 +445,9 @@ def test_a_table_of_numbers_and_categories_does_not_vouch_for_itself():
 
     # What is used of a table, and what is not, are named apart.
     similar = 3 * rng.normal(size=(3, 4))[y] + rng.normal(size=(150, 4))
-    table = pd.DataFrame(similar).add_prefix("x").assign(sex=mixed_clinic(150, rng)["sex"])
+    table = (
+        pd.DataFrame(similar).add_prefix("x").assign(sex=mixed_clinic(150, rng)["sex"])
+    )
     table.to_csv("clinical.csv")
     text = succeed("cluster", "omics.csv", "clinical.csv", "-k", 3).stdout
     assert "Used: omics and clinical, which agree" in text

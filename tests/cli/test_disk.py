@@ -26,7 +26,8 @@ def broken(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["x.csv", "x.csv.gz", "x.xlsx", "x.npy", "x.npz", "x.mat", "x.h5", "x.parquet"]
+    "name",
+    ["x.csv", "x.csv.gz", "x.xlsx", "x.npy", "x.npz", "x.mat", "x.h5", "x.parquet"],
 )
 def test_a_table_that_cannot_be_read_is_named(name):
     path = broken(name)
@@ -47,7 +48,14 @@ def test_a_file_that_cannot_be_read_is_named_by_every_command():
         "old/rows.jsonl": ["report", "old"],
         "new/protocol.json": ["bench", plan, "--out", "new"],
         "model.skops": ["predict", "model.skops", "table.csv"],
-        "variables.csv": ["cluster", "table.csv", "-k", "2", "--annotate", "variables.csv"],
+        "variables.csv": [
+            "cluster",
+            "table.csv",
+            "-k",
+            "2",
+            "--annotate",
+            "variables.csv",
+        ],
     }
     for name, command in commands.items():
         path = broken(name)

@@ -34,7 +34,9 @@ def test_a_quiet_run_prints_nothing_and_json_is_the_record():
 def test_suggest_prints_what_the_library_suggests_in_python():
     views, _ = three_clusters()
     suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4])
-    assert succeed("suggest", "d.npz", "--from", 2, "--to", 4).stdout == f"{suggestion}\n"
+    assert (
+        succeed("suggest", "d.npz", "--from", 2, "--to", 4).stdout == f"{suggestion}\n"
+    )
     record = json.loads(succeed("suggest", "d.npz", "--to", 4, "--json").stdout)
     assert record["n_clusters"] == 3
     assert record["evidence"] in ("weak", "strong")
@@ -57,7 +59,9 @@ def test_k_auto_clusters_by_the_suggestion_and_records_why():
 @pytest.mark.slow
 def test_k_auto_does_not_cluster_what_has_no_clusters():
     rng = np.random.default_rng
-    views = {name: rng(len(name)).permutation(v) for name, v in three_clusters()[0].items()}
+    views = {
+        name: rng(len(name)).permutation(v) for name, v in three_clusters()[0].items()
+    }
     np.savez("noise.npz", **views)
     assert "no evidence" in fail("cluster", "noise.npz", "-k", "auto")
 
@@ -82,7 +86,10 @@ def test_parts_of_one_table_are_named_apart_and_do_not_agree():
     clinical.to_csv("clinical.csv")
     files = "omics.csv", "clinical.csv"
     text = succeed("inspect", *files).stdout
-    assert "clinical (categories): 90 samples, 1 column of categories with 2 values" in text
+    assert (
+        "clinical (categories): 90 samples, 1 column of categories with 2 values"
+        in text
+    )
     assert "one source with clinical" in text
 
     record = json.loads(succeed("diagnose", *files, "-k", 3, "--json").stdout)
@@ -103,14 +110,33 @@ def test_the_methods_named_are_compared_in_a_table_that_warns_of_itself():
 
 
 def test_methods_that_cannot_take_the_options_are_left_out_with_the_reason():
-    args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--landmarks", 20, "--methods")
+    args = (
+        "compare",
+        "d.npz",
+        "-k",
+        3,
+        "--resamples",
+        0,
+        "--landmarks",
+        20,
+        "--methods",
+    )
     assert "Left out: lkam: --landmarks" in succeed(*args, "lkam,avg-kkm").stdout
     assert "no method gave clusters; lkam" in fail(*args, "lkam")
     assert "'lkam'" in fail(*args, "lkan")
 
 
 def test_a_recorded_command_gives_the_same_labels_and_writes_nothing():
-    options = ("--method", "lkam", "--set", "reg=0.5", "--seed", 4, "--kernels", "left=cosine")
+    options = (
+        "--method",
+        "lkam",
+        "--set",
+        "reg=0.5",
+        "--seed",
+        4,
+        "--kernels",
+        "left=cosine",
+    )
     succeed("cluster", "d.npz", "-k", 3, *options)
     before = {name: Path(name).read_bytes() for name in os.listdir()}
     result = succeed("rerun", "run.json")

@@ -27,14 +27,18 @@ def families(folder):
         if name != "b":
             frame["family"] = names
         frame.to_csv(f"{name}.csv", index_label="id")
-        frame.drop(columns="family", errors="ignore").to_csv(f"{name}{name}.csv", index_label="id")
+        frame.drop(columns="family", errors="ignore").to_csv(
+            f"{name}{name}.csv", index_label="id"
+        )
     clinic = pd.DataFrame({"age": rng.normal(size=150), "family": names}, IDS)
     clinic.to_csv("clinic.csv", index_label="id")
     return names
 
 
 def test_a_table_that_shares_only_the_families_is_not_used():
-    text = succeed("cluster", "a.csv", "b.csv", "c.csv", "-k", 3, "--groups", "family").stdout
+    text = succeed(
+        "cluster", "a.csv", "b.csv", "c.csv", "-k", 3, "--groups", "family"
+    ).stdout
     assert "Groups: 30 groups in the column family, 5 samples each." in text
     assert "Used: a and b, which agree" in text
     assert "Not used: c: no clear agreement" in text
@@ -51,10 +55,13 @@ def test_a_table_that_shares_only_the_families_is_not_used():
 
 @pytest.mark.slow
 def test_a_run_with_groups_is_repeated_and_predicts():
-    succeed("cluster", "a.csv", "b.csv", "-k", 3, "--groups", "family", "--save", "m.skops")
+    succeed(
+        "cluster", "a.csv", "b.csv", "-k", 3, "--groups", "family", "--save", "m.skops"
+    )
     assert "Same labels" in succeed("rerun", "run.json").stdout
     labels = pd.read_csv("labels.csv")["cluster"]
-    for files in (("a.csv", "b.csv"), ("aa.csv", "bb.csv")):  # with the column, and without
+    # With the column, and without.
+    for files in (("a.csv", "b.csv"), ("aa.csv", "bb.csv")):
         succeed("predict", "m.skops", *files)
         assert pd.read_csv("predicted.csv")["cluster"].equals(labels)
 
@@ -69,7 +76,10 @@ def test_groups_of_the_variables_are_those_of_the_permutations():
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["inspect", "diagnose", "suggest"])
 def test_other_commands_leave_the_column_out(command):
-    options = {"diagnose": ("-k", 3, "--no-leave-one-out"), "suggest": ("--from", 2, "--to", 4)}
+    options = {
+        "diagnose": ("-k", 3, "--no-leave-one-out"),
+        "suggest": ("--from", 2, "--to", 4),
+    }
     given = (*options.get(command, ()), "--groups", "family")
     text = succeed(command, "a.csv", "b.csv", *given).stdout
     said = {"inspect": "Groups: 30 groups", "diagnose": "within and between 30 groups"}

@@ -24,7 +24,9 @@ def files(folder):
     """Write two tables of the same samples."""
     left, right = tables()
     left.to_csv("mrna.csv", index_label="patient")
-    right.sample(frac=1, random_state=1).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    right.sample(frac=1, random_state=1).to_csv(
+        "mirna.tsv", sep="\t", index_label="patient"
+    )
 
 
 def tables():
@@ -86,7 +88,9 @@ def test_the_column_of_ids_is_named_for_all_files_or_for_one():
     left.to_csv("mrna.csv", index=False)
     assert "sample" in refuse("mrna.csv", "mirna.tsv")
     cluster("mrna.csv", "mirna.tsv", "--id", "patient", "--drop", "sample")
-    left.drop(columns="sample").rename(columns={"patient": "code"}).to_csv("mrna.csv", index=False)
+    left.drop(columns="sample").rename(columns={"patient": "code"}).to_csv(
+        "mrna.csv", index=False
+    )
     assert "no column patient" in refuse("mrna.csv", "mirna.tsv", "--id", "patient")
     cluster("mrna.csv", "mirna.tsv", "--id", "patient", "--id", "mrna.csv=code")
     assert recovered() > 0.9
@@ -115,7 +119,11 @@ def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file():
     np.savez("one.npz", X=left, only=right)
     np.savez("two.npz", X=right)
     cluster("one.npz", "two.npz")
-    assert json.loads(Path("run.json").read_text())["kernel_names"] == ["one/X", "only", "two/X"]
+    assert json.loads(Path("run.json").read_text())["kernel_names"] == [
+        "one/X",
+        "only",
+        "two/X",
+    ]
 
 
 def test_views_and_kernels_are_not_joined():
@@ -140,7 +148,9 @@ def test_a_transposed_file_is_refused_with_the_option_that_turns_it(with_ids):
 
 
 def test_distances_are_not_taken_for_a_table():
-    distances(tables()[0]).sample(frac=1, random_state=0).to_csv("d.csv", index_label="patient")
+    distances(tables()[0]).sample(frac=1, random_state=0).to_csv(
+        "d.csv", index_label="patient"
+    )
     assert typed(refuse("d.csv")) == ["--kernels", "from_distances"]
     assert typed(refuse("d.csv", "mirna.tsv")) == ["--kernels", "d=from_distances"]
     cluster("d.csv", "mirna.tsv", "--kernels", "d=from_distances")
@@ -151,7 +161,11 @@ def test_a_kernel_is_not_taken_for_a_table():
     K = np.exp(-(distances(tables()[0]) ** 2) / 20)
     K.to_csv("k.csv", index_label="patient")
     np.savez("K.npz", a=K.to_numpy(), b=K.to_numpy() ** 2)
-    for args, name in ((["k.csv"], ""), (["mirna.tsv", "k.csv"], "k="), (["K.npz"], "a=")):
+    for args, name in (
+        (["k.csv"], ""),
+        (["mirna.tsv", "k.csv"], "k="),
+        (["K.npz"], "a="),
+    ):
         assert f"--kernels {name}precomputed" in refuse(*args)
     cluster("mirna.tsv", "k.csv", "--kernels", "k=precomputed")
     assert recovered() > 0.9
@@ -176,10 +190,14 @@ def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
 def test_samples_that_a_join_drops_for_the_spelling_of_their_ids_are_told():
     left, right = tables()
     left.to_csv("mrna.csv", index_label="patient")
-    right.rename({"p03": "P03", "p04": "p 04"}).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    right.rename({"p03": "P03", "p04": "p 04"}).to_csv(
+        "mirna.tsv", sep="\t", index_label="patient"
+    )
     result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
     assert "Joined by id: 58 of 62 samples; 58 are in all tables." in result.stdout
-    assert "'p03' and 'P03' differ in spelling only, as do 1 further pair" in result.stderr
+    assert (
+        "'p03' and 'P03' differ in spelling only, as do 1 further pair" in result.stderr
+    )
 
 
 def test_components_are_inspected_as_they_are_fitted():

@@ -36,15 +36,22 @@ def test_new_samples_have_the_clusters_that_the_estimator_predicts():
     before = Path("labels.csv").read_bytes()
     assert succeed("predict", "model.skops", "new.npz", "-q").output == ""
     result = succeed("predict", "model.skops", "new.npz")
-    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
-    table, expected = pd.read_csv("predicted.csv"), model.predict(dict(np.load("new.npz")))
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(
+        dict(np.load("old.npz"))
+    )
+    table, expected = (
+        pd.read_csv("predicted.csv"),
+        model.predict(dict(np.load("new.npz"))),
+    )
     assert list(table) == ["id", "cluster", "margin", "coverage"]
     assert table["id"].tolist() == list(range(15))
     np.testing.assert_array_equal(table["cluster"], expected)
     assert table["margin"].between(0, 2).all()
     rows = normalize_rows(model._rows_of(model.transform(dict(np.load("new.npz")))))
     cosines = np.sort(rows @ normalize_rows(model._centers).T, axis=1)
-    np.testing.assert_allclose(table["margin"], cosines[:, -1] - cosines[:, -2], atol=6e-5)
+    np.testing.assert_allclose(
+        table["margin"], cosines[:, -1] - cosines[:, -2], atol=6e-5
+    )
     assert f"{np.sum(expected == 1)} in 1" in result.stdout
     assert result.stderr == ""
     assert Path("labels.csv").read_bytes() == before
@@ -70,7 +77,14 @@ def test_the_cli_says_if_the_coverage_is_not_known():
     old, new = dict(np.load("old.npz")), dict(np.load("new.npz"))
     np.savez("K.npz", **{name: view @ view.T for name, view in old.items()})
     np.savez("cross.npz", **{name: view @ old[name].T for name, view in new.items()})
-    options = ("--kernels", "precomputed", "--set", "normalize=false", "--save", "model.skops")
+    options = (
+        "--kernels",
+        "precomputed",
+        "--set",
+        "normalize=false",
+        "--save",
+        "model.skops",
+    )
     succeed("cluster", "K.npz", "-k", 3, *options)
     result = succeed("predict", "model.skops", "cross.npz")
     assert "unknown" in result.stdout
@@ -86,23 +100,35 @@ def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_sam
 
     np.savez("K.npz", **{name: similarities(name, old) for name in old})
     np.savez("cross.npz", **{name: similarities(name, new) for name in old})
-    succeed("cluster", "K.npz", "-k", 3, "--kernels", "precomputed", "--save", "model.skops")
+    succeed(
+        "cluster", "K.npz", "-k", 3, "--kernels", "precomputed", "--save", "model.skops"
+    )
     succeed("predict", "model.skops", "cross.npz", "--labels", "new.csv")
-    model = mkclust.METHODS[mkclust.RECOMMENDED](3, kernels="precomputed", random_state=0)
+    model = mkclust.METHODS[mkclust.RECOMMENDED](
+        3, kernels="precomputed", random_state=0
+    )
     model.fit(dict(np.load("K.npz")))
-    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("cross.npz"))))
+    np.testing.assert_array_equal(
+        clusters("new.csv"), model.predict(dict(np.load("cross.npz")))
+    )
 
 
 def test_views_of_other_names_are_taken_in_order_which_is_said():
     for age in ("old", "new"):
         for name, view in np.load(f"{age}.npz").items():
             np.save(f"{name}_{age}.npy", view)
-    succeed("cluster", "left_old.npy", "right_old.npy", "-k", 3, "--save", "model.skops")
+    succeed(
+        "cluster", "left_old.npy", "right_old.npy", "-k", 3, "--save", "model.skops"
+    )
     files = ("left_new.npy", "right_new.npy")
     result = succeed("predict", "model.skops", *files, "--labels", "new.csv")
     assert "left_new as left_old and right_new as right_old" in result.stdout
-    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
-    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("new.npz"))))
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(
+        dict(np.load("old.npz"))
+    )
+    np.testing.assert_array_equal(
+        clusters("new.csv"), model.predict(dict(np.load("new.npz")))
+    )
 
 
 def test_inputs_that_a_model_does_not_take_are_named():
@@ -134,9 +160,13 @@ def test_texts_without_a_word_in_common_are_named_and_counted():
     words[[3, 8]] = 0
     own = np.zeros((60, 2))
     own[[3, 8], [0, 1]] = 5
-    table = pd.DataFrame(np.hstack([words, own]), [f"text {i}" for i in range(60)]).add_prefix("w")
+    table = pd.DataFrame(
+        np.hstack([words, own]), [f"text {i}" for i in range(60)]
+    ).add_prefix("w")
     table.to_csv("a.csv", index_label="id")
-    result = succeed("cluster", "a.csv", "-k", 3, "--kernels", "sparse", "--save", "model.skops")
+    result = succeed(
+        "cluster", "a.csv", "-k", 3, "--kernels", "sparse", "--save", "model.skops"
+    )
     assert "text 3 and text 8" in result.stderr
     expected = clusters("labels.csv")
     assert expected[expected == -1].index.tolist() == ["text 3", "text 8"]
@@ -153,7 +183,9 @@ def write_patients(folder=".", rows=slice(None)):
     visit = pd.DataFrame(views["right"], index=ids).add_prefix("item")
     visit["smoker"] = np.where(y == 0, "yes", "no")
     visit.iloc[3, 0] = np.nan
-    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 4)), ids).add_prefix("q")
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(60, 4)), ids).add_prefix(
+        "q"
+    )
     blood[rows].reset_index().assign(ward=1).to_csv(f"{folder}/blood.csv", index=False)
     visit[rows].sample(frac=1, random_state=0).to_csv(f"{folder}/visit.csv")
     noise[rows].T.to_csv(f"{folder}/noise.csv")
@@ -161,10 +193,21 @@ def write_patients(folder=".", rows=slice(None)):
 
 
 FILES = ("blood.csv", "visit.csv", "noise.csv")
-READ = ("--id", "code", "--samples-in", "noise.csv=columns", "--drop", "ward", "--impute", "median")
+READ = (
+    "--id",
+    "code",
+    "--samples-in",
+    "noise.csv=columns",
+    "--drop",
+    "ward",
+    "--impute",
+    "median",
+)
 
 
-def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_out(tmp_path):
+def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_out(
+    tmp_path,
+):
     write_patients()
     result = succeed("cluster", *FILES, "-k", 3, *READ, "--save", "model.skops")
     assert "Not used: noise" in result.stdout
@@ -181,7 +224,9 @@ def test_new_files_are_read_as_those_of_the_fit_and_unused_tables_may_be_left_ou
 def test_a_table_may_be_left_out_if_samples_of_the_fit_may_lack_it(tmp_path):
     ids = write_patients()
     pd.read_csv("blood.csv")[4:].to_csv("blood.csv", index=False)
-    succeed("cluster", *FILES, "-k", 3, *READ, "--join", "outer", "--save", "model.skops")
+    succeed(
+        "cluster", *FILES, "-k", 3, *READ, "--join", "outer", "--save", "model.skops"
+    )
     expected = clusters("labels.csv")
     (tmp_path / "new").mkdir()
     write_patients("new", slice(10))
@@ -233,10 +278,14 @@ def test_a_single_new_sample_is_read_with_the_labels_and_features_of_the_fit(tmp
 
 
 @pytest.mark.parametrize("is_absent", [False, True])
-def test_a_column_that_new_files_lack_is_filled_with_a_warning_if_the_fit_fills_cells(is_absent):
+def test_a_column_that_new_files_lack_is_filled_with_a_warning_if_the_fit_fills_cells(
+    is_absent,
+):
     views, _ = three_clusters(60)
     for name, view in views.items():
-        table = pd.DataFrame(view).add_prefix("g").rename_axis("id").add_prefix("s", axis=0)
+        table = (
+            pd.DataFrame(view).add_prefix("g").rename_axis("id").add_prefix("s", axis=0)
+        )
         table.to_csv(f"{name}.csv")
         lacking = table.drop(columns="g1") if is_absent else table.assign(g1=np.nan)
         lacking.to_csv(f"new {name}.csv")

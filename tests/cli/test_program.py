@@ -14,7 +14,9 @@ import pytest
 import mkclust
 from command_line import succeed, three_clusters
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="needs POSIX devices and signals"
+)
 MAIN = "from mkclust.cli import main; main()"
 SLOW = """
 import signal, time, mkclust, mkclust.cli
@@ -37,7 +39,9 @@ def files(folder):
 def program(*args, code=MAIN, **options):
     command = [sys.executable, "-c", code, *map(str, args)]
     defaults = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.run(command, text=True, check=False, timeout=120, **(defaults | options))
+    return subprocess.run(
+        command, text=True, check=False, timeout=120, **(defaults | options)
+    )
 
 
 def test_the_version_and_the_commands_are_shown():
@@ -86,8 +90,16 @@ def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command():
     pytest.importorskip("matplotlib")
     text = succeed("demo", "--out", "new/demo").stdout
     assert "Not used: shuffled" in text
-    inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv", "shuffled.csv"]
-    assert sorted(os.listdir("new/demo")) == sorted([*inputs, "digits.png", "labels.csv"])
+    inputs = [
+        "columns.tsv",
+        "fourier.csv.gz",
+        "gradients.csv",
+        "rows.csv",
+        "shuffled.csv",
+    ]
+    assert sorted(os.listdir("new/demo")) == sorted(
+        [*inputs, "digits.png", "labels.csv"]
+    )
     # The command that it shows gives the same clusters.
     labels = pd.read_csv("new/demo/labels.csv", index_col="id")["cluster"]
     (line,) = (line for line in text.splitlines() if "mkclust cluster new/demo" in line)

@@ -21,7 +21,10 @@ N = 500
 @pytest.fixture
 def views():
     rng = np.random.default_rng(0)
-    return {"a": rng.normal(size=(N, 3)), "b": rng.normal(size=(N, 4)).astype(np.float32)}
+    return {
+        "a": rng.normal(size=(N, 3)),
+        "b": rng.normal(size=(N, 4)).astype(np.float32),
+    }
 
 
 class Failing:
@@ -76,10 +79,16 @@ def test_rows_of_files_are_read_in_whole_chunks(views, tmp_path, chunks):
             blocks = as_blocks({"b": view}, block_rows=block_rows)
             for count in (0, 1, 7, 300, N):
                 samples = np.sort(rng.choice(N, count, replace=False))
-                np.testing.assert_array_equal(blocks.take(samples)["b"], views["b"][samples])
-            np.testing.assert_array_equal(blocks.map(lambda block, _: block["b"]), views["b"])
+                np.testing.assert_array_equal(
+                    blocks.take(samples)["b"], views["b"][samples]
+                )
+            np.testing.assert_array_equal(
+                blocks.map(lambda block, _: block["b"]), views["b"]
+            )
         long = file.create_dataset("long", (20_000, 2), "f4", chunks=(300, 1))
-        as_blocks({"a": long}).total(lambda block, _: heights.append(block.n_rows) or np.zeros(1))
+        as_blocks({"a": long}).total(
+            lambda block, _: heights.append(block.n_rows) or np.zeros(1)
+        )
     assert heights[0] % 300 == 0
 
 
@@ -115,8 +124,12 @@ def test_threads_have_the_settings_of_the_caller(views):
 def test_blocks_hold_the_rows_that_each_view_has(library):
     rng = np.random.default_rng(0)
     full, observed = rng.normal(size=(35, 3)), rng.random((35, 2)) < 0.6
-    as_held = scipy.sparse.csr_array if library == "sparse" else partial(as_library, library)
-    tables = {name: as_held(full[has]) for name, has in zip("ab", observed.T, strict=True)}
+    as_held = (
+        scipy.sparse.csr_array if library == "sparse" else partial(as_library, library)
+    )
+    tables = {
+        name: as_held(full[has]) for name, has in zip("ab", observed.T, strict=True)
+    }
     blocks = Blocks(tables, observed, 8)
     some = np.sort(rng.choice(35, 9, replace=False))
     parts = [(blocks.take(some), some), (blocks.take(some[:0]), some[:0])]
@@ -129,14 +142,21 @@ def test_blocks_hold_the_rows_that_each_view_has(library):
             has = observed[numbers, number]
             dense = to_host(rows.toarray() if library == "sparse" else rows)
             np.testing.assert_array_equal(dense, full[numbers[has]])
-            index = np.arange(len(numbers)) if block.index(name) is None else block.index(name)
+            index = (
+                np.arange(len(numbers))
+                if block.index(name) is None
+                else block.index(name)
+            )
             np.testing.assert_array_equal(index, np.flatnonzero(has))
 
 
 @pytest.mark.parametrize("form", ["map", 25, (40, 0, 37, 13)])
 def test_rows_of_files_and_dask_arrays_that_are_all_nan_are_missing(form, tmp_path):
     rng = np.random.default_rng(0)
-    views, observed = {name: rng.normal(size=(90, 3)) for name in "ab"}, rng.random((90, 2)) < 0.7
+    views, observed = (
+        {name: rng.normal(size=(90, 3)) for name in "ab"},
+        rng.random((90, 2)) < 0.7,
+    )
     observed[~observed.any(axis=1), 0] = True
     for view, has in zip(views.values(), observed.T, strict=True):
         view[~has] = np.nan
@@ -150,7 +170,11 @@ def test_rows_of_files_and_dask_arrays_that_are_all_nan_are_missing(form, tmp_pa
             given[name] = da.from_array(view, chunks=(form, 2))
     blocks = as_blocks(given, block_rows=90)
     np.testing.assert_array_equal(blocks.observed, observed)
-    for view, rows in zip(views.values(), blocks.take(np.arange(5, 30)).values(), strict=True):
+    for view, rows in zip(
+        views.values(), blocks.take(np.arange(5, 30)).values(), strict=True
+    ):
         np.testing.assert_array_equal(rows, view[5:30][~np.isnan(view[5:30, 0])])
-    found = blocks.total(lambda block, _: np.array([rows.sum() for rows in block.values()]))
+    found = blocks.total(
+        lambda block, _: np.array([rows.sum() for rows in block.values()])
+    )
     np.testing.assert_allclose(found, [np.nansum(view) for view in views.values()])

@@ -59,7 +59,10 @@ def test_exact_kernels_of_dask_arrays_are_refused(views):
     ("change", "named"),
     [
         (lambda X: X | {"view 1": X["view 1"].compute()}, "view 1"),
-        (lambda X: X | {"view 0": X["view 0"][X["view 0"][:, 0] > 0]}, "compute_chunk_sizes"),
+        (
+            lambda X: X | {"view 0": X["view 0"][X["view 0"][:, 0] > 0]},
+            "compute_chunk_sizes",
+        ),
         (lambda X: X | {"view 0": X["view 0"][:-1]}, "view 0"),
         (lambda X: X | {"view 0": X["view 0"].astype(complex)}, "view 0"),
     ],
@@ -85,7 +88,10 @@ def test_tables_in_memory_become_dask_arrays_in_the_order_of_the_first(views):
     for given in (frames, views, {**views, "view 0": pd.DataFrame(views["view 0"])}):
         for name, array in as_dask(given).items():
             np.testing.assert_array_equal(array.compute(scheduler="sync"), views[name])
-    for wrong in ({**views, "view 0": frames["view 1"]}, {**frames, "view 0": views["view 0"]}):
+    for wrong in (
+        {**views, "view 0": frames["view 1"]},
+        {**frames, "view 0": views["view 0"]},
+    ):
         with pytest.raises(ValueError, match="has no ids|have no ids"):
             as_dask({**wrong, "view 2": frames["view 2"]})
     with pytest.raises(ValueError, match="'view 0' has the columns 'sex'"):
@@ -97,8 +103,16 @@ def test_the_example_of_the_guide_runs(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow.parquet")
     monkeypatch.chdir(tmp_path)
     views = {name: view[:300] for name, view in load("digits").views.items()}
-    names = {"np": np, "load": load, "Nystroem": Nystroem, "SimpleMKKM": SimpleMKKM, "views": views}
-    examples = [code for code in blocks("docs/guides/scale.md", "python") if "stored" in code]
+    names = {
+        "np": np,
+        "load": load,
+        "Nystroem": Nystroem,
+        "SimpleMKKM": SimpleMKKM,
+        "views": views,
+    }
+    examples = [
+        code for code in blocks("docs/guides/scale.md", "python") if "stored" in code
+    ]
     assert len(examples) == 2
     for code in examples:
         exec(code, names)
@@ -110,7 +124,10 @@ def test_the_example_of_the_guide_runs(tmp_path, monkeypatch):
 def cluster():
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 

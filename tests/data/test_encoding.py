@@ -35,7 +35,10 @@ def clinic():
 
 def test_categories_become_a_view_of_their_own():
     polars, frame = pytest.importorskip("polars"), clinic()
-    for table in (frame, polars.DataFrame({name: frame[name].tolist() for name in frame})):
+    for table in (
+        frame,
+        polars.DataFrame({name: frame[name].tolist() for name in frame}),
+    ):
         samples = read_views({"clinic": table})
         assert samples.names == ("clinic", "clinic (categories)")
         assert samples.columns == {
@@ -44,7 +47,9 @@ def test_categories_become_a_view_of_their_own():
         }
         marks = samples.views["clinic (categories)"]
         assert marks[:2].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
-        np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
+        np.testing.assert_array_equal(
+            samples.views["clinic"], clinic()[["age", "dose"]]
+        )
         assert "clinic: 10 samples, 2 columns" in samples.notes
     with pytest.raises(ValueError, match=r"one name.*'clinic \(categories\)'"):
         read_views({"clinic": clinic(), "clinic (categories)": np.ones((N, 1))})
@@ -59,7 +64,9 @@ def test_new_rows_have_the_levels_columns_and_order_of_the_fit():
     assert samples.columns == fitted.columns
     marks = samples.views["clinic (categories)"]
     assert marks.tolist() == [[0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0]]
-    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]].iloc[:3])
+    np.testing.assert_array_equal(
+        samples.views["clinic"], clinic()[["age", "dose"]].iloc[:3]
+    )
 
 
 def test_columns_that_new_rows_lack_or_add_are_named():
@@ -67,7 +74,9 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     with pytest.raises(ValueError, match="'clinic' lacks .*'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
     with pytest.warns(UserWarning, match="'clinic' .* 'weight', which the fit did not"):
-        samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+        samples = read_views(
+            {"clinic": clinic().assign(weight=1.0)}, encodings=encodings
+        )
     np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
     numbers = clinic()[["age", "dose"]].to_numpy()
     bank = KernelBank(rules="kind").fit({"a": numbers})
@@ -82,7 +91,9 @@ def test_columns_that_new_rows_lack_or_add_are_named():
             read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
     frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1).assign(dose=1.0)
     for known in (None, encodings):
-        with pytest.raises(ValueError, match="'clinic' has several columns of the name 'age'"):
+        with pytest.raises(
+            ValueError, match="'clinic' has several columns of the name 'age'"
+        ):
             read_views({"clinic": frame}, encodings=known)
 
 
@@ -102,7 +113,9 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
         frame.columns = pd.Index(labels)
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     expected = bank.fit_transform({"a": frame})
-    agree = partial(np.testing.assert_allclose, desired=expected, rtol=1e-12, atol=1e-12)
+    agree = partial(
+        np.testing.assert_allclose, desired=expected, rtol=1e-12, atol=1e-12
+    )
     agree(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}))
     agree(bank.transform({"a": table}))
     if labels[0] == 7:  # other numbers
@@ -122,7 +135,9 @@ def test_cells_are_filled_with_the_median_and_the_most_frequent_category():
     frame.iloc[0, 3] = None
     fitted = read_views({"clinic": frame}, options=MEDIAN)
     assert fitted.views["clinic"][0, 0] == np.nanmedian(frame["age"])
-    marks = dict(zip(fitted.columns["clinic (categories)"], fitted.parts[1][0], strict=True))
+    marks = dict(
+        zip(fitted.columns["clinic (categories)"], fitted.parts[1][0], strict=True)
+    )
     assert marks == {"sex=f": 0, "sex=m": 1, "smoker=False": 1, "smoker=True": 0}
     # New rows are filled with what the fit has learned, not with their own median.
     new = frame.iloc[:2].assign(age=[np.nan, 1000.0])
@@ -137,7 +152,9 @@ def test_masked_entries_are_missing(dtype):
     filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
     assert filled[1, 2] == np.median([2, 8, 11])
     assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
-    message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
+    message = (
+        "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
+    )
     with pytest.raises(ValueError, match=message):
         _ = read_views([table, table]).views
 
@@ -173,7 +190,9 @@ def test_a_column_without_values_says_nothing_in_the_fit_and_after_it(form):
     X = wide(form)
     options = {"n_clusters": 3, "impute": "median", "random_state": 0}
     name = "'g7'" if form == "frame" else "column 7"
-    with pytest.warns(UserWarning, match=rf"1 of 400 columns \({name}\) without any value"):
+    with pytest.warns(
+        UserWarning, match=rf"1 of 400 columns \({name}\) without any value"
+    ):
         model = AverageKKM(**options).fit({"t": emptied(X, 7)})
 
     without = X.drop(columns="g7") if form == "frame" else X[:, np.arange(400) != 7]
@@ -186,14 +205,18 @@ def test_a_column_without_values_says_nothing_in_the_fit_and_after_it(form):
         new["g7"] = "text"
     else:
         new[:, [7]] = 1e6
-    np.testing.assert_allclose(model.transform({"t": new}), model.transform({"t": emptied(X, 7)}))
+    np.testing.assert_allclose(
+        model.transform({"t": new}), model.transform({"t": emptied(X, 7)})
+    )
     single = X[["g7"]] if form == "frame" else X[:, [7]]
     with pytest.raises(ValueError, match=r"1 of 1 column .*leave the table out"):
         read_views({"t": emptied(single, 0)}, options=MEDIAN)
 
 
 @pytest.mark.parametrize("is_absent", [False, True])
-def test_a_column_that_new_samples_lack_is_filled_with_a_warning_as_empty_cells_are(is_absent):
+def test_a_column_that_new_samples_lack_is_filled_with_a_warning_as_empty_cells_are(
+    is_absent,
+):
     X = wide("frame").assign(sex=list("fm") * 20)
     model = AverageKKM(3, impute="median", random_state=0).fit({"t": X})
 
@@ -201,10 +224,14 @@ def test_a_column_that_new_samples_lack_is_filled_with_a_warning_as_empty_cells_
         return X.drop(columns=name) if is_absent else X.assign(**{name: np.nan})
 
     filled = X.assign(g7=X["g7"].median())
-    with pytest.warns(UserWarning, match=r"no value in 1 of 400 columns \('g7'\).*medians"):
+    with pytest.warns(
+        UserWarning, match=r"no value in 1 of 400 columns \('g7'\).*medians"
+    ):
         found = model.transform({"t": lacking("g7")})
     np.testing.assert_allclose(found, model.transform({"t": filled}))
-    with pytest.warns(UserWarning, match=r"'sex'.*no value, filled by the fit's '[fm]'"):
+    with pytest.warns(
+        UserWarning, match=r"'sex'.*no value, filled by the fit's '[fm]'"
+    ):
         model.predict({"t": lacking("sex")})
 
 
@@ -231,10 +258,16 @@ def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
 NULLABLE = {
     "Float64": lambda: pd.array([1.5, 2, None, 4] * 10, dtype="Float64"),
     "boolean": lambda: pd.array([True, False, None, True] * 10, dtype="boolean"),
-    "truth values beside NaN": lambda: pd.Series([True, False, np.nan, True] * 10).array,
+    "truth values beside NaN": lambda: (
+        pd.Series([True, False, np.nan, True] * 10).array
+    ),
     "string": lambda: pd.array(["x", "y", None, "x"] * 10, dtype="string"),
-    "category": lambda: pd.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
-    "ordered": lambda: pd.Categorical(["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True),
+    "category": lambda: pd.Categorical(
+        ["x", "y", None, "x"] * 10, categories=list("wxyz")
+    ),
+    "ordered": lambda: pd.Categorical(
+        ["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True
+    ),
 }
 
 
@@ -269,29 +302,45 @@ def test_digits_as_text_are_categories_with_and_without_an_empty_cell(dtype, gap
         warnings.simplefilter("always")
         samples = read_views({"t": frame}, options=MEDIAN)
     assert samples.columns["t (categories)"] == ["code=1", "code=2", "code=3"]
-    assert samples.views["t (categories)"][5].tolist() == ([0, 1, 0] if gap == "no" else [1, 0, 0])
-    told = ["'code': whole numbers stored as text, such as '1'" in str(w.message) for w in caught]
+    assert samples.views["t (categories)"][5].tolist() == (
+        [0, 1, 0] if gap == "no" else [1, 0, 0]
+    )
+    told = [
+        "'code': whole numbers stored as text, such as '1'" in str(w.message)
+        for w in caught
+    ]
     assert told == [True] * (dtype != "category")
 
     (test,) = annotate(np.arange(40) % 2, frame[["code"]], n_permutations=9).tests
-    assert (test.variable, test.test, test.n_missing) == ("code", "chi-square", gap != "no")
+    assert (test.variable, test.test, test.n_missing) == (
+        "code",
+        "chi-square",
+        gap != "no",
+    )
 
 
 @pytest.mark.parametrize("values", [["1.5", "2.5"], ["1,5", "2,5"], ["1.0", None]])
 def test_numbers_stored_as_text_are_refused_unless_they_are_declared_categories(values):
     frame = pd.DataFrame({"a": np.arange(20.0), "dose": values * 10})
     for dtype in (object, "string"):
-        with pytest.raises(ValueError, match=r"'dose' .*to_numeric.*astype\('category'\)"):
+        with pytest.raises(
+            ValueError, match=r"'dose' .*to_numeric.*astype\('category'\)"
+        ):
             read_views({"t": frame.astype({"dose": dtype})})
     samples = read_views({"t": frame.astype({"dose": "category"})})
-    assert ("t (categories)" in samples.names) == (None not in values)  # one category says nothing
+    # One category says nothing.
+    assert ("t (categories)" in samples.names) == (None not in values)
 
 
 def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
-    frame = pd.DataFrame({"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]})
+    frame = pd.DataFrame(
+        {"a": np.arange(40.0), "dose": [f"{i / 7:.3f}" for i in range(40)]}
+    )
     frame.loc[[3, 5], "dose"] = "<0.5"
     for column in (frame["dose"], frame["dose"].where(frame["dose"] == "<0.5", 1.5)):
-        with pytest.raises(ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"):
+        with pytest.raises(
+            ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"
+        ):
             read_views({"t": frame.assign(dose=column)})
     frame["dose"] = ["1", "2", "3", "n/a?"] * 10
     with pytest.warns(UserWarning, match="'dose': .*10 cells such as 'n/a"):
@@ -308,7 +357,9 @@ def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
     columns = rng.permutation(frame.columns).tolist()
     if library == "polars":
         frame = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
-    model = SimpleMKKM(3, views={"x": "x_", "y": ["y_0", "y_sex", "y_old"]}, random_state=0)
+    model = SimpleMKKM(
+        3, views={"x": "x_", "y": ["y_0", "y_sex", "y_old"]}, random_state=0
+    )
     labels = model.fit(frame).labels_
     np.testing.assert_array_equal(model.predict(frame[columns]), labels)
     np.testing.assert_array_equal(model.fit(frame[columns]).labels_, labels)
@@ -325,7 +376,9 @@ def sexes_and_heights(n):
 
 
 @pytest.mark.parametrize("approximation", [None, Nystroem(20)])
-def test_the_numbers_and_categories_of_one_table_are_one_source_and_do_not_agree(approximation):
+def test_the_numbers_and_categories_of_one_table_are_one_source_and_do_not_agree(
+    approximation,
+):
     other = np.random.default_rng(2).normal(size=(120, 6))
     tables = {"genes": other, "clinical": sexes_and_heights(120)}
     samples = read_views(tables)

@@ -17,7 +17,9 @@ X = 4 * RNG.normal(size=(3, 7))[np.arange(N) % 3] + RNG.normal(size=(N, 7))
 def assert_same_fits(given, expected):
     for approximation in (None, Nystroem(n_components=40)):
         options = {"approximation": approximation, "random_state": 0}
-        model, other = (SimpleMKKM(3, **options).fit(views) for views in (given, expected))
+        model, other = (
+            SimpleMKKM(3, **options).fit(views) for views in (given, expected)
+        )
         np.testing.assert_allclose(model.weights_, other.weights_, atol=1e-10)
         np.testing.assert_array_equal(model.labels_, other.labels_)
         np.testing.assert_array_equal(model.predict(given), other.labels_)
@@ -38,8 +40,13 @@ def test_hdf5_datasets_are_clustered_as_arrays(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["rows"] = X[:, :3]
         file.create_dataset("chunks", data=X[:, 3:], chunks=(64, 2), compression="gzip")
-        file.create_dataset("whole", data=np.rint(10 * X).astype(np.int16), chunks=(50, 7))
-    data, memory = load(tmp_path / "x.h5", on_disk=True), load(tmp_path / "x.h5", on_disk=False)
+        file.create_dataset(
+            "whole", data=np.rint(10 * X).astype(np.int16), chunks=(50, 7)
+        )
+    data, memory = (
+        load(tmp_path / "x.h5", on_disk=True),
+        load(tmp_path / "x.h5", on_disk=False),
+    )
     assert all(isinstance(view, h5py.Dataset) for view in data.views.values())
     assert_same_fits(data.views, memory.views)
 

@@ -40,7 +40,9 @@ def test_types_of_pandas_are_told_by_what_they_mean(values, kind):
 def annotated(X, ids, columns):
     """Return AnnData with ids and names of columns."""
     anndata = pytest.importorskip("anndata")
-    return anndata.AnnData(X, obs=pd.DataFrame(index=ids), var=pd.DataFrame(index=columns))
+    return anndata.AnnData(
+        X, obs=pd.DataFrame(index=ids), var=pd.DataFrame(index=columns)
+    )
 
 
 def test_annotated_data_give_their_ids_and_the_names_of_their_columns():

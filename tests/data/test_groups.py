@@ -16,7 +16,9 @@ def test_a_series_of_groups_is_read_by_the_ids_of_the_samples():
         read_groups(groups, pd.Index(["a", "b", "c", "d"]))
 
 
-@pytest.mark.parametrize("names", [[3, 3, 7], ["3", "3", "7"], [0.5, 0.5, 1], [True, True, False]])
+@pytest.mark.parametrize(
+    "names", [[3, 3, 7], ["3", "3", "7"], [0.5, 0.5, 1], [True, True, False]]
+)
 def test_groups_may_be_named_by_numbers_text_or_truth_values(names):
     assert read_groups(names, 3).tolist() == [0, 0, 1]
     assert read_groups(np.array(names), 3).tolist() == [0, 0, 1]

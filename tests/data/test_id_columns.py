@@ -8,13 +8,17 @@ from mkclust import AverageKKM, to_anndata
 from mkclust.data.id_columns import is_own_column, looks_like_an_id, rises_evenly
 
 
-@pytest.mark.parametrize("name", ["id", "ID", "patient_id", "PatientID", "Sample No", "case.no"])
+@pytest.mark.parametrize(
+    "name", ["id", "ID", "patient_id", "PatientID", "Sample No", "case.no"]
+)
 def test_names_of_ids_are_recognized_whatever_the_values(name):
     assert looks_like_an_id(name, ["a", "b", "c", "a"])
     assert looks_like_an_id(name, [1.5, 2.5, 3.5, 1.5])
 
 
-@pytest.mark.parametrize("name", ["covid", "thyroid", "casino", "idle", "no_of_children"])
+@pytest.mark.parametrize(
+    "name", ["covid", "thyroid", "casino", "idle", "no_of_children"]
+)
 def test_words_that_only_end_alike_are_no_names_of_ids(name):
     assert not looks_like_an_id(name, [1, 1, 2, 3])
 

@@ -42,7 +42,9 @@ def shuffled(frame, seed=0):
 MODELS = {
     "exact": lambda: SimpleMKKM(3, random_state=0, n_init=3),
     "on the fly": lambda: SimpleMKKM(3, kernels="on-the-fly", random_state=0, n_init=3),
-    "features": lambda: AverageKKM(3, approximation=Nystroem(20), random_state=0, n_init=3),
+    "features": lambda: AverageKKM(
+        3, approximation=Nystroem(20), random_state=0, n_init=3
+    ),
 }
 IDS = {
     "text": TEXT,
@@ -62,7 +64,8 @@ def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
     ids = IDS[kind]
     index = pd.MultiIndex.from_tuples(ids) if kind == "pairs" else pd.Index(ids)
     views = [frame.set_axis(index) for frame in frames()]
-    # A landmark is drawn by its place, so the first frame says the order where there are some.
+    # A landmark is drawn by its place, so the first frame says the order where there
+    # are some.
     mixed = [shuffled(f, s) for f, s in zip(views, seeds, strict=True)]
     if name == "features":
         mixed[0] = views[0]
@@ -74,7 +77,9 @@ def test_the_order_of_the_rows_of_any_frame_changes_nothing(name, seeds, kind):
     same = model.labels_[:, None] == model.labels_
     found = other.labels_[order]
     np.testing.assert_array_equal(found[:, None] == found, same)
-    np.testing.assert_array_equal(model.predict(mixed), model.labels_[np.argsort(order)])
+    np.testing.assert_array_equal(
+        model.predict(mixed), model.labels_[np.argsort(order)]
+    )
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -96,7 +101,9 @@ def test_what_has_no_ids_is_refused_beside_frames_of_different_orders(beside):
     with pytest.raises(ValueError, match="'c' has no ids"):
         SimpleMKKM(3).fit({"a": a, "b": shuffled(b), "c": other})
     model = SimpleMKKM(3, random_state=0).fit({"a": a, "b": b, "c": other})
-    plain = SimpleMKKM(3, random_state=0).fit(dict(zip("abc", clustered(), strict=True)))
+    plain = SimpleMKKM(3, random_state=0).fit(
+        dict(zip("abc", clustered(), strict=True))
+    )
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     with pytest.raises(ValueError, match="'c' has no ids"):
         model.mixed_kernel({"a": shuffled(a, 1), "b": shuffled(b, 1), "c": other})
@@ -108,7 +115,9 @@ def test_the_default_index_is_refused_beside_ids_that_it_cannot_count(kind):
     a, b, _ = (frame.set_axis(index) for frame in frames())
     plain = b.reset_index(drop=True)
     for views in ({"a": a, "b": plain}, {"b": plain, "a": a}):
-        with pytest.raises(ValueError, match=r"'a' has ids such as .*'b' .*default index.*--id"):
+        with pytest.raises(
+            ValueError, match=r"'a' has ids such as .*'b' .*default index.*--id"
+        ):
             AverageKKM(3).fit(views)
     model = AverageKKM(3, random_state=0).fit({"a": a, "b": b})
     with pytest.raises(ValueError, match="'b' .*default index"):
@@ -160,11 +169,15 @@ def test_the_order_of_rows_and_columns_of_kernels_changes_nothing(seeds):
 
 def test_kernels_from_text_files_have_text_as_columns():
     numbers = list(range(1000, 1000 + N))
-    kernels = [K.set_axis(numbers).set_axis(map(str, numbers), axis=1) for K in kernel_frames()]
+    kernels = [
+        K.set_axis(numbers).set_axis(map(str, numbers), axis=1) for K in kernel_frames()
+    ]
     expected = as_stack(kernel_frames()).among().entries
     mixed = [kernels[0], shuffled(kernels[1]), shuffled(kernels[2].T).T]
     # Frames may lie in memory by columns, whose sums round otherwise.
-    np.testing.assert_allclose(as_stack(mixed).among().entries, expected, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(
+        as_stack(mixed).among().entries, expected, rtol=1e-9, atol=1e-13
+    )
 
 
 def test_similarities_to_training_samples_are_paired_by_their_columns():
@@ -188,14 +201,20 @@ def test_similarities_to_training_samples_are_paired_by_their_columns():
 @pytest.mark.parametrize("name", ["exact", "on the fly", "features"])
 def test_what_a_model_was_fitted_on_may_be_passed_again_in_any_order(name):
     views = dict(zip("abc", frames(), strict=True))
-    mixed = {name: shuffled(view, seed) for seed, (name, view) in enumerate(views.items())}
+    mixed = {
+        name: shuffled(view, seed) for seed, (name, view) in enumerate(views.items())
+    }
     model = MODELS[name]().fit(views)
     np.testing.assert_allclose(
         model.mixed_kernel(mixed), model.mixed_kernel(views), rtol=1e-12, atol=1e-12
     )
     found, expected = (diagnose(model, X, leave_one_out=False) for X in (mixed, views))
     np.testing.assert_allclose(found.redundancy, expected.redundancy, atol=1e-12)
-    found, expected = (stability(model, X, n_resamples=2).samples for X in (mixed, views))
+    found, expected = (
+        stability(model, X, n_resamples=2).samples for X in (mixed, views)
+    )
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="samples that the model was fitted on"):
-        model.mixed_kernel({name: v.rename({"sample 7": "x"}) for name, v in views.items()})
+        model.mixed_kernel(
+            {name: v.rename({"sample 7": "x"}) for name, v in views.items()}
+        )

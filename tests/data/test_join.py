@@ -16,7 +16,9 @@ IDS = {
     "numbers": pd.Index(np.arange(50, 62)),
     "text": pd.Index([f"s{i}" for i in range(12)]),
     "dates": pd.date_range("2020-01-25", periods=12),
-    "pairs": pd.MultiIndex.from_product([list("abc"), range(4)], names=["plate", "well"]),
+    "pairs": pd.MultiIndex.from_product(
+        [list("abc"), range(4)], names=["plate", "well"]
+    ),
 }
 INNER, OUTER = TableOptions(join="inner"), TableOptions(join="outer")
 
@@ -31,7 +33,11 @@ def join(frames, how):
     first, *others = (frame.index for frame in frames)
     ids = first
     for index in others:
-        ids = ids[ids.isin(index)] if how == "inner" else ids.append(index[~index.isin(ids)])
+        ids = (
+            ids[ids.isin(index)]
+            if how == "inner"
+            else ids.append(index[~index.isin(ids)])
+        )
     linked, rest = first, others
     while how == "outer" and rest:  # each has to have an id in common with another
         near = [index for index in rest if index.isin(linked).any()]
@@ -39,7 +45,9 @@ def join(frames, how):
             return None
         linked = linked.append(near)
         rest = [index for index in rest if not any(index is each for each in near)]
-    is_exact = all(len(index) == len(first) and index.isin(first).all() for index in others)
+    is_exact = all(
+        len(index) == len(first) and index.isin(first).all() for index in others
+    )
     if not len(ids) or (how == "exact" and not is_exact):
         return None
     ids = first if how == "exact" else ids
@@ -85,17 +93,23 @@ def test_samples_of_a_fit_are_found_again_among_more():
 def test_new_samples_need_have_no_id_in_common():
     samples = read_views([frame(["x"]), frame(["y"])], options=OUTER, encodings={})
     assert samples.missing.tolist() == [[False, True], [True, False]]
-    samples = read_views([frame(["x"]), pd.DataFrame({"x": []})], options=OUTER, encodings={})
+    samples = read_views(
+        [frame(["x"]), pd.DataFrame({"x": []})], options=OUTER, encodings={}
+    )
     assert samples.missing.tolist() == [[False, True]]
 
 
 def test_ids_that_differ_in_spelling_only_are_warned_of():
     frames = {"a": frame(["p-1", "p-2", "p-3"]), "b": frame(["p-1", "p-2", "P_3"])}
-    with pytest.warns(IdSpellingWarning, match=r"'a' and view 'b' .*'p-3' and 'P_3' differ"):
+    with pytest.warns(
+        IdSpellingWarning, match=r"'a' and view 'b' .*'p-3' and 'P_3' differ"
+    ):
         samples = read_views(frames, options=OUTER)
     assert samples.n_samples == 4
     with warnings.catch_warnings(action="error"):
-        read_views({"a": frame(["p1", "P1", "x"]), "b": frame(["p1", "P1"])}, options=OUTER)
+        read_views(
+            {"a": frame(["p1", "P1", "x"]), "b": frame(["p1", "P1"])}, options=OUTER
+        )
 
 
 @pytest.mark.parametrize("spelled", ["P3", " p3", "p3 ", "p 3", "P 03"])

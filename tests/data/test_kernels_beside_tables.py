@@ -54,11 +54,16 @@ def test_both_axes_of_a_frame_are_matched_by_id(data):
 def test_new_samples_need_their_self_similarity_unless_it_is_known(data):
     K, table, cross, new, own = data
     model = fit(AverageKKM, {"K": K, "blood": table})
-    np.testing.assert_array_equal(model.predict({"K": K, "blood": table}), model.labels_)
+    np.testing.assert_array_equal(
+        model.predict({"K": K, "blood": table}), model.labels_
+    )
     with pytest.raises(ValueError, match="self_similarity"):
         model.predict({"K": cross, "blood": new})
     lengths, new_lengths = np.sqrt(np.diag(K)), np.sqrt(own)
-    cosine, new_cosine = K / np.outer(lengths, lengths), cross / np.outer(new_lengths, lengths)
+    cosine, new_cosine = (
+        K / np.outer(lengths, lengths),
+        cross / np.outer(new_lengths, lengths),
+    )
     model = fit(AverageKKM, {"K": cosine, "blood": table})
     found = model.predict({"K": new_cosine, "blood": new})
     np.testing.assert_array_equal(found, model.labels_[:NEW])

@@ -42,10 +42,15 @@ def test_permuting_samples_permutes_what_is_missing(seed, n, m):
     for view, lacks in zip(given_views, missing.T, strict=True):
         view[lacks] = NAN
     order = rng.permutation(n)
-    samples, moved = read_views(given_views), read_views([view[order] for view in given_views])
+    samples, moved = (
+        read_views(given_views),
+        read_views([view[order] for view in given_views]),
+    )
     np.testing.assert_array_equal(samples.missing, missing)
     np.testing.assert_array_equal(moved.missing, missing[order])
-    for view, other in zip(as_arrays(samples).values(), as_arrays(moved).values(), strict=True):
+    for view, other in zip(
+        as_arrays(samples).values(), as_arrays(moved).values(), strict=True
+    ):
         np.testing.assert_array_equal(view[order], other)
 
 
@@ -77,7 +82,9 @@ def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
             "flag": [True, False, None, True, None, True],
         }
     )
-    samples = read_views({"t": table, "b": np.ones((6, 1))}, options=TableOptions(impute="median"))
+    samples = read_views(
+        {"t": table, "b": np.ones((6, 1))}, options=TableOptions(impute="median")
+    )
     assert samples.names == ("t", "t (categories)", "b")
     assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(6)]
     assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0], [2.0], [2.0]]
@@ -91,7 +98,9 @@ FORMS = {
     "lists": [[1, 2], [None, NAN], [3, 4]],
     "Int64": pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}).astype("Int64"),
     "object frame": pd.DataFrame({"a": [1, None, 3], "b": [2, None, 4]}, dtype=object),
-    "masked": np.ma.masked_array([[1, 2], [9, 9], [3, 4]], mask=[[0, 0], [1, 1], [0, 0]]),
+    "masked": np.ma.masked_array(
+        [[1, 2], [9, 9], [3, 4]], mask=[[0, 0], [1, 1], [0, 0]]
+    ),
     "csr": scipy.sparse.csr_array(np.array([[1, 2], [NAN, NAN], [3, 4]])),
     "coo": scipy.sparse.coo_matrix(np.array([[1, 2], [NAN, NAN], [3, 4]])),
 }
@@ -109,7 +118,10 @@ def test_empty_rows_are_told_in_tables_of_every_form(table):
 def test_squares_of_pairs_lose_the_columns_of_what_they_lack():
     distances = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
     mask = np.arange(5)[:, None] != [2, 9]
-    assert read_views({"d": distances, "b": np.ones((5, 2))}, observed=mask).n_features[0] == 4
+    assert (
+        read_views({"d": distances, "b": np.ones((5, 2))}, observed=mask).n_features[0]
+        == 4
+    )
     distances[2], distances[:, 2] = NAN, NAN
     samples = read_views({"d": distances, "b": np.ones((5, 2))})
     assert samples.views["d"].shape == (4, 4)
@@ -119,12 +131,24 @@ def test_squares_of_pairs_lose_the_columns_of_what_they_lack():
 
 def test_a_mask_says_who_is_missing_whatever_is_there():
     rng = np.random.default_rng(1)
-    arrays = {"a": rng.normal(size=(5, 2)), "b": scipy.sparse.csr_array(rng.normal(size=(5, 3)))}
+    arrays = {
+        "a": rng.normal(size=(5, 2)),
+        "b": scipy.sparse.csr_array(rng.normal(size=(5, 3))),
+    }
     mask = np.ones((5, 2), dtype=bool)
     mask[0, 0] = mask[3, 1] = False
     by_name = {"a": mask[:, 0], "b": mask[:, 1].tolist()}
-    for observed in (mask, by_name, pd.DataFrame(mask, columns=["a", "b"]), mask.astype(int)):
-        for given_views in (arrays, arrays | {"a": arrays["a"][1:]}, read_views(arrays)):
+    for observed in (
+        mask,
+        by_name,
+        pd.DataFrame(mask, columns=["a", "b"]),
+        mask.astype(int),
+    ):
+        for given_views in (
+            arrays,
+            arrays | {"a": arrays["a"][1:]},
+            read_views(arrays),
+        ):
             samples = read_samples(given_views, observed=observed)
             np.testing.assert_array_equal(samples.missing, ~mask)
             np.testing.assert_array_equal(samples.views["a"], arrays["a"][1:])
@@ -194,6 +218,7 @@ def test_a_mask_of_frames_that_lost_their_first_rows_is_matched_by_id():
     a = pd.DataFrame(np.arange(12.0).reshape(6, 2)).iloc[2:]
     b = a.iloc[::-1]
     observed = pd.DataFrame({"a": [True] * 3 + [False], "b": [True] * 4}, index=b.index)
-    samples = read_views({"a": a, "b": b}, observed=observed)  # sample 2 is missing from a
+    # Sample 2 is missing from a.
+    samples = read_views({"a": a, "b": b}, observed=observed)
     assert samples.ids.tolist() == [2, 3, 4, 5]
     assert samples.missing.tolist() == [[True, False]] + [[False, False]] * 3

@@ -53,7 +53,9 @@ def test_empty_rows_and_columns_are_samples_that_a_kernel_lacks(form):
     assert samples.missing.tolist() == [[i == 1, i == 4] for i in range(5)]
     for p, numbers in enumerate(([0, 2, 3, 4], [0, 1, 2, 3])):
         part = samples.parts[p]
-        found = part.toarray() if scipy.sparse.issparse(part) else np.asarray(part, float)
+        found = (
+            part.toarray() if scipy.sparse.issparse(part) else np.asarray(part, float)
+        )
         np.testing.assert_allclose(found, block(K, p, numbers), rtol=1e-6)
 
 
@@ -100,7 +102,9 @@ def test_a_mask_takes_whole_kernels_or_their_blocks():
         samples = read_kernels(form, observed=MASK)
         np.testing.assert_array_equal(samples.missing, ~MASK)
         np.testing.assert_array_equal(samples.parts[1], expected)
-    with pytest.raises(ValueError, match="Kernel 'kernel 1' has 2 rows, and observed says that 3"):
+    with pytest.raises(
+        ValueError, match="Kernel 'kernel 1' has 2 rows, and observed says that 3"
+    ):
         read_kernels([K[0], K[1][:2, :2]], observed=MASK)
 
 
@@ -131,10 +135,14 @@ def test_kernels_as_frames_are_joined_by_all_ids(seed):
     ids = np.array([f"s{i}" for i in range(7)])
     parts = [rng.permutation(6)[:5], rng.permutation([0, 1, 2, 6, 3])]
     frames = [
-        pd.DataFrame(block(K, p, n), index=ids[n], columns=ids[n]).sample(frac=1, axis=1)
+        pd.DataFrame(block(K, p, n), index=ids[n], columns=ids[n]).sample(
+            frac=1, axis=1
+        )
         for p, n in enumerate(parts)
     ]
-    samples = read_samples(frames, expected="precomputed", options=TableOptions(join="outer"))
+    samples = read_samples(
+        frames, expected="precomputed", options=TableOptions(join="outer")
+    )
     everybody = list(dict.fromkeys(np.concatenate(parts).tolist()))
     assert samples.ids.tolist() == ids[everybody].tolist()
     for p, (name, numbers) in enumerate(samples.observed.items()):

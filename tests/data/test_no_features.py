@@ -40,7 +40,9 @@ def test_a_column_that_numbers_the_samples_is_named_and_refused(name):
     column, values = COUNTING[name]
     frame = measured().assign(**{column: values})
     for fit in (agreement, AverageKKM(2).fit):
-        with pytest.raises(ValueError, match=f"'blood' .*'{column}'.*set_index.*--id {column}"):
+        with pytest.raises(
+            ValueError, match=f"'blood' .*'{column}'.*set_index.*--id {column}"
+        ):
             fit({"blood": frame, "other": measured(1)})
     with pytest.raises(ValueError, match=f"X has the column '{column}'.*drop"):
         AverageKKM(2).fit(frame)
@@ -81,7 +83,9 @@ def test_the_columns_of_distances_are_no_numbers_of_samples():
 
 def test_columns_of_an_earlier_clustering_are_refused():
     frame = measured().assign(mkclust=["0", "1"] * (N // 2), mkclust_silhouette=0.5)
-    with pytest.raises(ValueError, match="'mkclust' and 'mkclust_silhouette'.*earlier.*drop"):
+    with pytest.raises(
+        ValueError, match="'mkclust' and 'mkclust_silhouette'.*earlier.*drop"
+    ):
         read_views({"cells": frame})
 
 
@@ -100,10 +104,14 @@ def with_survival():
 def test_outcomes_are_left_out_of_a_fit_with_a_warning_and_not_needed_for_new_samples():
     frame = with_survival()
     named = "'OS_MONTHS', 'OS_STATUS', 'days_to_death', 'time' and 'event' of survival"
-    with pytest.warns(OutcomeColumnsWarning, match=f"'clinic' .*{named}.*annotate.*rename"):
+    with pytest.warns(
+        OutcomeColumnsWarning, match=f"'clinic' .*{named}.*annotate.*rename"
+    ):
         model = AverageKKM(2, random_state=0).fit({"clinic": frame})
 
-    samples = read_views({"clinic": measured().assign(HER2_STATUS=frame["HER2_STATUS"])})
+    samples = read_views(
+        {"clinic": measured().assign(HER2_STATUS=frame["HER2_STATUS"])}
+    )
     assert model.view_names_in_ == samples.names == ("clinic", "clinic (categories)")
     assert model.n_features_in_ == sum(samples.n_features)
 
@@ -116,11 +124,15 @@ def test_outcomes_are_left_out_of_a_fit_with_a_warning_and_not_needed_for_new_sa
 
 
 def test_outcomes_are_features_if_their_names_are_chosen_and_are_refused_alone():
-    options = TableOptions(views={"outcome": ["OS_MONTHS"], "blood": ["glucose", "bmi"]})
+    options = TableOptions(
+        views={"outcome": ["OS_MONTHS"], "blood": ["glucose", "bmi"]}
+    )
     assert read_views(with_survival(), options=options).names == ("outcome", "blood")
 
     alone = with_survival()[["OS_MONTHS", "OS_STATUS"]]
-    with pytest.raises(ValueError, match="'clinic' has only columns of survival.*annotate"):
+    with pytest.raises(
+        ValueError, match="'clinic' has only columns of survival.*annotate"
+    ):
         read_views({"clinic": alone, "blood": measured()})
 
 

@@ -43,7 +43,11 @@ def write_v73_variable(file, name, value):
         matrix = value.tocsc()
         group = file.create_group(name)
         group.attrs["MATLAB_sparse"] = np.uint64(matrix.shape[0])
-        group["data"], group["ir"], group["jc"] = matrix.data, matrix.indices, matrix.indptr
+        group["data"], group["ir"], group["jc"] = (
+            matrix.data,
+            matrix.indices,
+            matrix.indptr,
+        )
         group.attrs["MATLAB_class"] = np.bytes_("double")
     elif value.dtype == object:
         items: list[Any] = []
@@ -52,7 +56,9 @@ def write_v73_variable(file, name, value):
             write_v73_variable(file, held, item)
             items.append(file[held].ref)
         shape = value.shape[::-1]
-        file.create_dataset(name, data=np.array(items, dtype=h5py.ref_dtype).reshape(shape))
+        file.create_dataset(
+            name, data=np.array(items, dtype=h5py.ref_dtype).reshape(shape)
+        )
         file[name].attrs["MATLAB_class"] = np.bytes_("cell")
     else:
         file[name] = np.atleast_2d(value).T
@@ -103,7 +109,8 @@ def y():
 @pytest.mark.parametrize(("suffix", "label"), zip(SUFFIXES, LABELS, strict=True))
 def test_views_and_labels_survive_a_round_trip(tmp_path, views, y, suffix, label):
     data = load(write(tmp_path / f"data{suffix}", **views, **{label: y}))
-    # HDF5 without tracking, which is all MATLAB writes, has no order but the alphabet's.
+    # HDF5 without tracking, which is all MATLAB writes, has no order but the
+    # alphabet's.
     expected = sorted(views) if suffix == "-v73.mat" else list(views)
     assert list(data.views) == list(data.kernel_names) == expected
     assert data.kernels is None
@@ -127,21 +134,29 @@ def test_cells_of_a_cell_array_are_views_numbered_from_one(tmp_path, views, y, s
 
 
 def test_labels_are_never_views_even_if_they_look_like_one(tmp_path, views, y):
-    data = load(write(tmp_path / "data.npz", **views, Y=np.eye(3)[y - 1], other=y[:, None]))
+    data = load(
+        write(tmp_path / "data.npz", **views, Y=np.eye(3)[y - 1], other=y[:, None])
+    )
     assert (set(data.views), data.y) == (set(views), None)
     assert "Y" in data.description
     assert "other" in data.description
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_vector_of_many_values_is_no_labels_unless_it_is_asked_for(tmp_path, rng, views, suffix):
+def test_a_vector_of_many_values_is_no_labels_unless_it_is_asked_for(
+    tmp_path, rng, views, suffix
+):
     y = rng.normal(size=N)
-    path = write(tmp_path / f"data{suffix}", **views, y=y, kind=np.repeat([1, 2], N // 2))
+    path = write(
+        tmp_path / f"data{suffix}", **views, y=y, kind=np.repeat([1, 2], N // 2)
+    )
     data = load(path)
     assert (set(data.views), data.y) == (set(views), None)
     assert "y float64" in data.description
     np.testing.assert_array_equal(load(path, labels="y").y, y)
-    np.testing.assert_array_equal(load(path, labels="kind").y, np.repeat([1, 2], N // 2))
+    np.testing.assert_array_equal(
+        load(path, labels="kind").y, np.repeat([1, 2], N // 2)
+    )
     assert "no column class for the labels" in complaint(path, labels="class")
     if suffix == ".mat":
         assert list(load(f"{path}::second,y").views) == ["second", "y"]
@@ -176,21 +191,29 @@ def test_a_file_of_scipy_is_one_sparse_view(tmp_path):
 
 def test_structs_and_groups_are_walked_to_their_arrays(tmp_path, views, y):
     matlab = load(write(tmp_path / "data.mat", data={**views, "gnd": y}))
-    nested = {**{f"data/{name}": view for name, view in views.items()}, "meta/deep/y": y}
+    nested = {
+        **{f"data/{name}": view for name, view in views.items()},
+        "meta/deep/y": y,
+    }
     plain = load(write(tmp_path / "data.h5", **nested))
     for data in (matlab, plain):
         assert data.kernel_names == ("data/second", "data/first")
         np.testing.assert_array_equal(data.views["data/first"], views["first"])
         np.testing.assert_array_equal(data.y, y)
     assert load(f"{tmp_path}/data.h5::data/first").kernel_names == ("data/first",)
-    assert load(f"{tmp_path}/data.h5::data").kernel_names == ("data/second", "data/first")
+    assert load(f"{tmp_path}/data.h5::data").kernel_names == (
+        "data/second",
+        "data/first",
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [(np.uint8, np.float64), (np.float16, np.float32), (">f4", np.float32)],
 )
-def test_single_precision_is_kept_and_whole_numbers_become_double(tmp_path, given, expected):
+def test_single_precision_is_kept_and_whole_numbers_become_double(
+    tmp_path, given, expected
+):
     table = np.arange(24).reshape(N, 2).astype(given)
     got = load(write(tmp_path / "data.npz", table=table)).views["table"]
     assert got.dtype == expected
@@ -201,7 +224,9 @@ def test_single_precision_is_kept_and_whole_numbers_become_double(tmp_path, give
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_the_axis_that_counts_the_kernels_is_found(tmp_path, kernels, y, suffix, axis):
     stored = np.moveaxis(kernels, 0, axis)
-    data = load(write(tmp_path / f"data{suffix}", KH=stored, Y=y, numclass=np.array([[3.0]])))
+    data = load(
+        write(tmp_path / f"data{suffix}", KH=stored, Y=y, numclass=np.array([[3.0]]))
+    )
     assert data.views is None
     assert data.kernel_names == ("KH_1", "KH_2", "KH_3")
     np.testing.assert_array_equal(data.X, kernels)
@@ -220,7 +245,9 @@ def test_a_single_array_stays_on_disk_and_in_its_precision(tmp_path, kernels):
         np.testing.assert_array_equal(got, kernels.astype(np.float32))
 
 
-def test_square_arrays_are_kernels_only_where_the_caller_says_so(tmp_path, kernels, rng, y):
+def test_square_arrays_are_kernels_only_where_the_caller_says_so(
+    tmp_path, kernels, rng, y
+):
     path = tmp_path / "data.npz"
     write(path, A=kernels[0], B=kernels[1], table=rng.normal(size=(N, 4)), y=y)
     assert list(load(path).views) == ["A", "B", "table"]
@@ -274,7 +301,9 @@ def test_several_stacks_are_named_and_one_is_chosen_by_its_name(tmp_path, kernel
 
 
 def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
-    path = write(tmp_path / "data.npz", A=rng.normal(size=(9, 3)), B=rng.normal(size=(8, 3)))
+    path = write(
+        tmp_path / "data.npz", A=rng.normal(size=(9, 3)), B=rng.normal(size=(8, 3))
+    )
     assert "A float64[9, 3] and B float64[8, 3]" in complaint(path)
     assert load(f"{path}::B").n_samples == 8
 
@@ -298,7 +327,9 @@ def link_in_a_group(file):
 
 
 def external_storage(file):
-    file.create_dataset("a", shape=(N, 3), dtype="f8", external=[("raw.bin", 0, 24 * N)])
+    file.create_dataset(
+        "a", shape=(N, 3), dtype="f8", external=[("raw.bin", 0, 24 * N)]
+    )
 
 
 def virtual_data_set(file):
@@ -353,13 +384,20 @@ def test_a_sparse_matrix_with_entries_outside_of_its_shape_is_refused(tmp_path, 
         group["data"], group["ir"] = [1.0, 2.0], np.array([3, row])
         group["jc"] = np.array([0, 1, 2])
     assert "d.mat: cannot be read" in complaint(tmp_path / "d.mat")
-    parts = {"indices": [0, row], "indptr": [0, 1, 2], "format": b"csr", "shape": [2, 3]}
+    parts = {
+        "indices": [0, row],
+        "indptr": [0, 1, 2],
+        "format": b"csr",
+        "shape": [2, 3],
+    }
     np.savez(tmp_path / "d.npz", data=[1.0, 2.0], **parts)
     assert "d.npz: cannot be read" in complaint(tmp_path / "d.npz")
 
 
 @pytest.mark.parametrize("kind", ["npz", "mat"])
-def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(tmp_path, monkeypatch, kind):
+def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(
+    tmp_path, monkeypatch, kind
+):
     X, path = np.zeros((250_000, 10)), tmp_path / f"bomb.{kind}"
     if kind == "npz":
         np.savez_compressed(path, X=X)
@@ -388,4 +426,6 @@ def test_the_tables_of_the_demo_are_of_the_same_samples_in_different_orders():
     images = load("digits").views["pixels"].reshape(-1, 8, 8)
     np.testing.assert_array_equal(digits, load("digits").y)
     for axis, name in ((1, "columns"), (2, "rows")):
-        np.testing.assert_allclose(tables[name].loc[digits.index], images.sum(axis=axis))
+        np.testing.assert_allclose(
+            tables[name].loc[digits.index], images.sum(axis=axis)
+        )

@@ -79,7 +79,9 @@ except DatasetError as error:
         b'"' + b"a\n" * 1_500_000 + b'"',
     ],
 )
-def test_a_cell_of_megabytes_is_named_by_row_and_column_or_dropped(tmp_path, head, cell):
+def test_a_cell_of_megabytes_is_named_by_row_and_column_or_dropped(
+    tmp_path, head, cell
+):
     path = write(tmp_path / "x.csv", head, b"t,1," + cell + b"\nu,2,3\n")
     message = complaint(path)
 

@@ -45,10 +45,14 @@ def frame():
 
 
 def same(actual, expected):
-    pd.testing.assert_frame_equal(actual, expected, check_index_type=False, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        actual, expected, check_index_type=False, check_dtype=False
+    )
 
 
-@pytest.mark.parametrize(("suffix", "library"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+@pytest.mark.parametrize(
+    ("suffix", "library"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)]
+)
 def test_a_packed_table_is_read_as_a_plain_one(tmp_path, frame, suffix, library):
     data = load(write(tmp_path / f"x.csv.{suffix}", library.compress(TABLE.encode())))
     assert (list(data.views), data.name) == (["x"], "x")
@@ -79,7 +83,10 @@ def test_dialects_of_text_are_told_from_the_text(tmp_path, frame, name, text, en
 
 
 def test_ids_are_text_as_they_are_written(tmp_path):
-    assert list(view(write(tmp_path / "x.csv", "id,a\n007,1\n8,2\n")).index) == ["007", "8"]
+    assert list(view(write(tmp_path / "x.csv", "id,a\n007,1\n8,2\n")).index) == [
+        "007",
+        "8",
+    ]
     frame = pd.DataFrame({"id": [7, 8], "a": [1.0, 2.0]})
     frame.to_parquet(tmp_path / "x.parquet")
     frame.to_feather(tmp_path / "x.feather")
@@ -101,12 +108,18 @@ def test_ids_that_are_there_twice_or_missing_are_refused_with_the_next_step(tmp_
 def test_an_id_that_spells_a_missing_value_is_an_id(tmp_path, header):
     table = view(write(tmp_path / "x.csv", f"{header},a,b\nUS,1,2\nNA,NA,4\nFR,5,6\n"))
     assert table["a"].isna().tolist() == [False, True, False]
-    frame = pd.DataFrame({header: ["US", "NA", "FR"], "a": [1.0, np.nan, 5.0], "b": [2, 4, 6]})
+    frame = pd.DataFrame(
+        {header: ["US", "NA", "FR"], "a": [1.0, np.nan, 5.0], "b": [2, 4, 6]}
+    )
     frame.to_excel(tmp_path / "x.xlsx", index=False)
-    assert list(table.index) == list(view(tmp_path / "x.xlsx").index) == ["US", "NA", "FR"]
+    assert (
+        list(table.index) == list(view(tmp_path / "x.xlsx").index) == ["US", "NA", "FR"]
+    )
 
 
-def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(tmp_path, monkeypatch):
+def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(
+    tmp_path, monkeypatch
+):
     path = write(tmp_path / "x.csv", "id,a,b,c\n" + "s,1,2,3\n" * 1_000_000)
     monkeypatch.setattr("mkclust.linalg.memory.MEMINFO", tmp_path / "meminfo")
     (tmp_path / "meminfo").write_text("MemAvailable: 1024 kB\n")
@@ -128,7 +141,9 @@ def test_samples_in_columns_are_turned(tmp_path, frame):
 
 def coordinates(**more):
     """Return a table of three coordinates of each sample, and more columns."""
-    xyz = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["x", "y", "z"])
+    xyz = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(60, 3)), columns=["x", "y", "z"]
+    )
     return xyz.assign(**more).set_axis([f"s{i}" for i in range(60)])
 
 
@@ -136,14 +151,20 @@ def write_frame(frame, path):
     """Write a table in the format that the name of the file tells."""
     kind = path.suffix.removeprefix(".")
     if kind in ("csv", "xlsx"):
-        getattr(frame, {"csv": "to_csv", "xlsx": "to_excel"}[kind])(path, index_label="id")
+        getattr(frame, {"csv": "to_csv", "xlsx": "to_excel"}[kind])(
+            path, index_label="id"
+        )
     else:
         getattr(frame, f"to_{kind}")(path)
     return path
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.xlsx", "a.parquet", "a.feather", "large.parquet"])
-def test_a_column_y_of_many_values_is_a_feature_and_labels_are_asked_for_by_name(tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.xlsx", "a.parquet", "a.feather", "large.parquet"]
+)
+def test_a_column_y_of_many_values_is_a_feature_and_labels_are_asked_for_by_name(
+    tmp_path, name
+):
     path = write_frame(coordinates(place=np.arange(60) % 3), tmp_path / name)
     options = {"on_disk": name.startswith("large") or None}
     with pytest.warns(UserWarning, match=r"y \(60\).*feature.*--drop y.*labels='y'"):
@@ -161,9 +182,16 @@ def test_a_column_y_of_many_values_is_a_feature_and_labels_are_asked_for_by_name
     np.testing.assert_allclose(asked.y, coordinates()["y"])
     assert other.y.tolist() == [0, 1, 2] * 20
     assert (asked.label_name, other.label_name, none.label_name) == ("y", "place", "")
-    assert [next(iter(d.views.values())).shape[1] for d in (asked, other, none)] == [3, 3, 4]
+    assert [next(iter(d.views.values())).shape[1] for d in (asked, other, none)] == [
+        3,
+        3,
+        4,
+    ]
     if path.suffix != ".xlsx":  # whose parts are sheets
-        assert next(iter(load(f"{path}::x,y", **options).views.values())).shape == (60, 2)
+        assert next(iter(load(f"{path}::x,y", **options).views.values())).shape == (
+            60,
+            2,
+        )
     assert "no column kind for the labels" in complaint(path, labels="kind", **options)
 
 
@@ -197,7 +225,9 @@ def test_observations_of_many_values_are_no_labels(tmp_path):
 
 
 def test_values_that_stand_for_missing_cells_become_nan(tmp_path):
-    table = pd.DataFrame({"id": ["-9999", "b", "c"], "a": [1, -9999.0, 3], "b": [1, 2, "<0.5"]})
+    table = pd.DataFrame(
+        {"id": ["-9999", "b", "c"], "a": [1, -9999.0, 3], "b": [1, 2, "<0.5"]}
+    )
     table.to_csv(tmp_path / "x.csv", index=False)
     table.to_excel(tmp_path / "x.xlsx", index=False)
     table.drop(columns="b").to_parquet(tmp_path / "x.parquet")
@@ -211,7 +241,9 @@ def test_values_that_stand_for_missing_cells_become_nan(tmp_path):
 
 
 def test_columns_are_dropped_and_selected_by_name(tmp_path):
-    path = write(tmp_path / "x.csv", "id,a,notes,b\ns1,1,some words,2\ns2,3,other words,4\n")
+    path = write(
+        tmp_path / "x.csv", "id,a,notes,b\ns1,1,some words,2\ns2,3,other words,4\n"
+    )
     assert list(view(path, drop=["notes"]).columns) == ["a", "b"]
     assert list(view(path, drop="notes").columns) == ["a", "b"]
     assert list(view(f"{path}::b,a").columns) == ["a", "b"]
@@ -299,7 +331,9 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 
 def test_anndata_is_a_view_with_its_names(tmp_path):
     anndata = pytest.importorskip("anndata")
-    matrix = scipy.sparse.random_array((4, 6), density=0.5, random_state=0, format="csr")
+    matrix = scipy.sparse.random_array(
+        (4, 6), density=0.5, random_state=0, format="csr"
+    )
     names = pd.Index([f"c{i}" for i in range(4)])
     obs = pd.DataFrame({"labels": ["a", "b", "a", "b"]}, index=names)
     content = anndata.AnnData(X=matrix, obs=obs, obsm={"X_pca": np.ones((4, 2))})
@@ -319,7 +353,9 @@ def test_modalities_of_mudata_are_views(tmp_path):
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(index=["c1", "c2", "c3"])
     shapes = {"rna": (3, 4), "atac": (3, 2)}
-    parts = {name: anndata.AnnData(np.ones(shape), obs=obs) for name, shape in shapes.items()}
+    parts = {
+        name: anndata.AnnData(np.ones(shape), obs=obs) for name, shape in shapes.items()
+    }
     mudata.MuData(parts).write(tmp_path / "cells.h5mu")
     data = load(tmp_path / "cells.h5mu")
     assert {name: part.shape for name, part in data.views.items()} == shapes
@@ -357,10 +393,24 @@ def columns_of(X, **more):
 
 
 def test_the_view_of_a_parquet_file_is_indexed_as_an_array_is(tmp_path):
-    view = load(write_parquet(tmp_path / "x.parquet", columns_of(X)), on_disk=True).views["x"]
+    view = load(
+        write_parquet(tmp_path / "x.parquet", columns_of(X)), on_disk=True
+    ).views["x"]
     assert (view.shape, view.ndim, view.dtype, len(view)) == (X.shape, 2, np.float64, N)
-    keys = [slice(40, 130), slice(-30, None), slice(200, 100), slice(10, 220, 7), [], 3, -1]
-    keys += [RNG.integers(-N, N, size=50), RNG.random(N) < 0.3, (slice(5, 60), slice(1, 3))]
+    keys = [
+        slice(40, 130),
+        slice(-30, None),
+        slice(200, 100),
+        slice(10, 220, 7),
+        [],
+        3,
+        -1,
+    ]
+    keys += [
+        RNG.integers(-N, N, size=50),
+        RNG.random(N) < 0.3,
+        (slice(5, 60), slice(1, 3)),
+    ]
     for key in keys:
         np.testing.assert_array_equal(view[key], X[key])
     assert np.asarray(view, dtype=np.float32).dtype == np.float32
@@ -371,12 +421,19 @@ def test_the_view_of_a_parquet_file_is_indexed_as_an_array_is(tmp_path):
 
 def test_a_pickled_view_is_its_path_and_several_threads_may_read_it(tmp_path):
     wide = np.tile(X, 100)
-    view = load(write_parquet(tmp_path / "x.parquet", columns_of(wide)), on_disk=True).views["x"]
+    view = load(
+        write_parquet(tmp_path / "x.parquet", columns_of(wide)), on_disk=True
+    ).views["x"]
     content = pickle.dumps(view)
     assert len(content) < 20_000 < wide.nbytes
-    again, starts = pickle.loads(content), [s for n in range(4) for s in range(n, N, 37)]
+    again, starts = (
+        pickle.loads(content),
+        [s for n in range(4) for s in range(n, N, 37)],
+    )
     with ThreadPoolExecutor(4) as pool:
-        for start, rows in zip(starts, pool.map(lambda s: again[s : s + 30], starts), strict=True):
+        for start, rows in zip(
+            starts, pool.map(lambda s: again[s : s + 30], starts), strict=True
+        ):
             np.testing.assert_array_equal(rows, wide[start : start + 30])
 
 

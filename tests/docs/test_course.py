@@ -14,7 +14,10 @@ COURSE = Path(__file__).parents[2] / "docs" / "course"
 def quick_start(names):
     assert names["model"].agreement_.set_aside == ()
     accuracies = names["accuracies"]
-    assert sum(accuracies["all four views"] > accuracy for accuracy in accuracies.values()) == 2
+    assert (
+        sum(accuracies["all four views"] > accuracy for accuracy in accuracies.values())
+        == 2
+    )
 
 
 def your_own_tables(names):
@@ -29,7 +32,9 @@ def your_own_tables(names):
 def kernels(names):
     assert names["plain"].set_aside_ == ("measured",)
     assert names["auto"].set_aside_ == names["chosen"].set_aside_ == ()
-    assert [str(w.message).split(":")[0] for w in names["caught"]] == ["View 'measured'"]
+    assert [str(w.message).split(":")[0] for w in names["caught"]] == [
+        "View 'measured'"
+    ]
 
 
 def which_method(names):
@@ -81,10 +86,26 @@ def adding_a_method(names):
     assert names["Powered"](strength=0.0).fit(names["views"]).weights_.std() < 1e-12
 
 
-CLAIMS = (quick_start, your_own_tables, kernels, which_method, reading_a_result, new_samples)
-CLAIMS += (number_of_clusters, missing_views, large_data, reproducing_the_paper, adding_a_method)
+CLAIMS = (
+    quick_start,
+    your_own_tables,
+    kernels,
+    which_method,
+    reading_a_result,
+    new_samples,
+)
+CLAIMS += (
+    number_of_clusters,
+    missing_views,
+    large_data,
+    reproducing_the_paper,
+    adding_a_method,
+)
 # What each lesson claims, by the name of its file.
-LESSONS = {f"{number:02}_{claim.__name__}": claim for number, claim in enumerate(CLAIMS, start=1)}
+LESSONS = {
+    f"{number:02}_{claim.__name__}": claim
+    for number, claim in enumerate(CLAIMS, start=1)
+}
 
 
 def test_every_lesson_is_tested():

@@ -10,9 +10,15 @@ ROOT = Path(__file__).parents[2]
 FILES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "benchmarks").rglob("README.md")),
-    *sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "results"} & set(p.parts)),
+    *sorted(
+        p
+        for p in (ROOT / "docs").rglob("*.md")
+        if not {"_build", "results"} & set(p.parts)
+    ),
 ]
-CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(
+    r"^(`{3,}|~{3,}).*?^\1|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL
+)
 LINK = re.compile(r"\]\(<?(?![a-z]+:)([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 
 
@@ -25,13 +31,17 @@ def without_code(text: str) -> str:
 def anchors(path: Path) -> frozenset[str]:
     """Return the anchors of a file of Markdown: of its headings, as GitHub makes them."""
     found: list[str] = []
-    for fence in re.findall(r"^(?:`{3,}).*?^`{3,}", text := path.read_text("utf-8"), re.M | re.S):
+    for fence in re.findall(
+        r"^(?:`{3,}).*?^`{3,}", text := path.read_text("utf-8"), re.M | re.S
+    ):
         text = text.replace(fence, "")
     for heading in re.findall(r"^#{1,6} +(.+?) *#*$", text, re.MULTILINE):
         words = re.sub(r"\]\([^)]*\)", "]", heading).lower()
         slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
         found.append(slug + (f"-{found.count(slug)}" if slug in found else ""))
-    return frozenset(found) | frozenset(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+    return frozenset(found) | frozenset(
+        re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    )
 
 
 def source_of(path: Path) -> Path:
@@ -42,15 +52,21 @@ def source_of(path: Path) -> Path:
     if path.parent != lessons:
         return path
     course = ROOT / "docs" / "course"
-    return course / ("GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py")
+    return course / (
+        "GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py"
+    )
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "file", FILES, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_links_to_files_and_headings_lead_somewhere(file):
     broken = []
     for target in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
         path, _, anchor = target.partition("#")
         aim = source_of((file.parent / path).resolve()) if path else file
-        if not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim)):
+        if not aim.exists() or (
+            anchor and aim.suffix == ".md" and anchor not in anchors(aim)
+        ):
             broken.append(target)
     assert not broken

@@ -11,7 +11,9 @@ from mkclust.methods import InductiveClusterer
 from mkclust.methods.simple_mkkm import CertifiedClusterer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
-ROW = re.compile(r"^\| \[`([a-z-]+)`\]\(([a-z-]+)\.md\) \| `(\w+)` \|(.*)\|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| \[`([a-z-]+)`\]\(([a-z-]+)\.md\) \| `(\w+)` \|(.*)\|$", re.MULTILINE
+)
 
 
 def test_the_table_of_methods_lists_every_method_with_what_it_can_do():

@@ -33,16 +33,18 @@ from problems import top_eigenvalue_sum
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "certificates.py"
 if not SCRIPT.exists():
-    pytest.skip("the families of problems are in the repository only", allow_module_level=True)
+    pytest.skip(
+        "the families of problems are in the repository only", allow_module_level=True
+    )
 spec = importlib.util.spec_from_file_location("certificates", SCRIPT)
 certificates = sys.modules["certificates"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(certificates)
 gaussian = certificates._gaussian
 
 
-# Problems, with the option `prove`, that have deceived an earlier search, that are solved although
-# rounding exceeds the error of the vectors, and with eigenvalues so close together that no subspace
-# of moderate size converges.
+# Problems, with the option `prove`, that have deceived an earlier search, that are
+# solved although rounding exceeds the error of the vectors, and with eigenvalues so
+# close together that no subspace of moderate size converges.
 DECEIVING = {
     "hidden_groups": (3, 4, 80, 138, 148, 191),
     "disconnected_groups": (43, 75, 146, 193),
@@ -57,19 +59,25 @@ PROBLEMS += [("single_precision", seed, "auto") for seed in (548, 743)]
 PROBLEMS += [("streamed", seed, "auto") for seed in (7, 19, 37)]
 # Read by rows, and an eigenvector that a few steps of a search miss.
 PROBLEMS += [("streamed", 40_137, prove) for prove in ("auto", False)]
-PROBLEMS += slow(*(("disconnected_groups", seed, "auto") for seed in (6, 11, 22, 24, 25)))
+PROBLEMS += slow(
+    *(("disconnected_groups", seed, "auto") for seed in (6, 11, 22, 24, 25))
+)
 
 
 @pytest.mark.parametrize(("family", "seed", "prove"), PROBLEMS)
 def test_a_dense_eigensolver_refutes_no_certificate(family, seed, prove):
-    row = certificates.check(certificates.draw(getattr(certificates, family), seed), prove=prove)
+    row = certificates.check(
+        certificates.draw(getattr(certificates, family), seed), prove=prove
+    )
     assert row["converged"]
     assert not certificates.is_false(row), row
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 5, 6, 8, 10])
-def test_certificates_of_many_streamed_samples_are_true_and_state_their_probability(seed):
+def test_certificates_of_many_streamed_samples_are_true_and_state_their_probability(
+    seed,
+):
     row = certificates.check(certificates.draw(certificates.streamed_many, seed))
     assert not certificates.is_false(row), row
     assert row["certificate"].startswith("searched (missed with probability at most ")
@@ -87,7 +95,9 @@ def test_an_inconclusive_search_of_streamed_samples_states_the_error_that_it_exc
     objective = np.sort(solution.weights**2 @ diagonals)[-k:].sum()
     true_gap = (objective - solution.lower_bound) / objective
     assert not solution.converged
-    assert str(solution.certificate).startswith("searched (missed with probability at most ")
+    assert str(solution.certificate).startswith(
+        "searched (missed with probability at most "
+    )
     assert 0 < solution.certificate.probability <= HIGHEST_PROBABILITY
     assert -1e-10 < true_gap <= solution.gap + 1e-10
     assert 1e-6 < solution.gap < 0.5
@@ -105,7 +115,9 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(seed):
     for K, has in zip(kernels, observed.T, strict=True):
         K[~has] = K[:, ~has] = np.nan
     fill = {"fill": "rescale" if seed % 2 else "zero"}
-    row = certificates.check(certificates.Problem(kernels, int(rng.integers(1, 8)), fill))
+    row = certificates.check(
+        certificates.Problem(kernels, int(rng.integers(1, 8)), fill)
+    )
     assert row["converged"]
     assert not certificates.is_false(row), row
 
@@ -174,10 +186,14 @@ def test_the_error_of_a_sum_is_bounded_by_the_eigenvalues_outside_of_its_vectors
 
 
 @pytest.mark.parametrize(("n", "steps", "probes"), [(100, 3, 4), (5000, 6, 32)])
-def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(n, steps, probes):
+def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(
+    n, steps, probes
+):
     found = MissedSearch(None, 1.0, steps, 3.0)
     share = 1 - found.largest / highest_missed(found, n, probes)
-    assert miss_probability(n, steps, share, probes) == pytest.approx(HIGHEST_PROBABILITY)
+    assert miss_probability(n, steps, share, probes) == pytest.approx(
+        HIGHEST_PROBABILITY
+    )
 
 
 def test_vectors_that_miss_an_eigenvector_are_completed():
@@ -188,12 +204,17 @@ def test_vectors_that_miss_an_eigenvector_are_completed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("steps", "starts"), [(6, 1), (10, 1), (9, 3), (12, 2), (3, 40)])
+@pytest.mark.parametrize(
+    ("steps", "starts"), [(6, 1), (10, 1), (9, 3), (12, 2), (3, 40)]
+)
 def test_random_starts_miss_less_often_than_the_theorem_allows(steps, starts):
     """The share of largest eigenvalues underestimated by more than some share."""
     n, share = 400, 0.02
-    # The extremes of Chebyshev's polynomial, where there is most to be taken for the largest.
-    extremes = (1 - share) * np.sin(np.arange(1, 2 * steps - 1, 2) * np.pi / (4 * steps - 2)) ** 2
+    # The extremes of Chebyshev's polynomial, where there is most to be taken for the
+    # largest.
+    extremes = (1 - share) * np.sin(
+        np.arange(1, 2 * steps - 1, 2) * np.pi / (4 * steps - 2)
+    ) ** 2
     values = np.append(1.0, np.resize(extremes, n - 1))
     trials, failures = 300, 0
     for seed in range(trials):
@@ -232,16 +253,24 @@ def test_every_certificate_says_how_it_is_known(monkeypatch):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("prove", [True, False])
 def test_certificates_hold_in_every_library(library, prove):
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=320, k=4, strengths=(2, 1, 0))
-    solution = solve_simple_mkkm(as_stack(as_library(library, list(kernels))), 4, prove=prove)
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(2), n=320, k=4, strengths=(2, 1, 0)
+    )
+    solution = solve_simple_mkkm(
+        as_stack(as_library(library, list(kernels))), 4, prove=prove
+    )
     assert solution.converged
-    assert str(solution.certificate).startswith("proved" if prove else "searched (missed")
+    assert str(solution.certificate).startswith(
+        "proved" if prove else "searched (missed"
+    )
     J = top_eigenvalue_sum(as_stack(kernels).among().entries, solution.weights, 4)
     assert (J - solution.lower_bound) / J <= solution.gap + 1e-10
 
 
 def test_a_solve_that_stops_early_claims_nothing():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=400, k=4, strengths=(2, 1, 0.5, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(0), n=400, k=4, strengths=(2, 1, 0.5, 0)
+    )
     solution = solve_simple_mkkm(as_stack(kernels), 4, max_iter=1)
     assert not solution.converged
     assert str(solution.certificate) == "open"

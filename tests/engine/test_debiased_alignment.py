@@ -21,9 +21,14 @@ def products_of(kernels):
     """Sum up by the definitions what pairs of kernels share off their diagonals."""
     hollow = np.array([K - np.diag(np.diag(K)) for K in kernels])
     sums = hollow.sum(axis=2)
-    products, traces = np.einsum("pij,qij->pq", hollow, hollow), [np.trace(K) for K in kernels]
+    products, traces = (
+        np.einsum("pij,qij->pq", hollow, hollow),
+        [np.trace(K) for K in kernels],
+    )
     totals = sums.sum(axis=1)
-    return OffDiagonalProducts(len(sums[0]), products, sums @ sums.T, totals, np.array(traces))
+    return OffDiagonalProducts(
+        len(sums[0]), products, sums @ sums.T, totals, np.array(traces)
+    )
 
 
 def u_centered(K):
@@ -33,7 +38,9 @@ def u_centered(K):
     for i in range(n):
         for j in range(n):
             if i != j:
-                U[i, j] = hollow[i, j] - (hollow[i].sum() + hollow[:, j].sum()) / (n - 2)
+                U[i, j] = hollow[i, j] - (hollow[i].sum() + hollow[:, j].sum()) / (
+                    n - 2
+                )
                 U[i, j] += hollow.sum() / ((n - 1) * (n - 2))
     return U
 
@@ -74,14 +81,22 @@ def test_over_all_permutations_the_mean_is_zero_and_the_variance_the_stated_one(
 
 def test_p_values_are_those_of_a_squared_normal_for_one_direction_and_of_a_normal_for_many():
     scores = np.full((2, 2), 3.0)
-    assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(chi2.sf(1 + 3 * np.sqrt(2), 1))
-    assert p_values(scores, np.full(2, 1e-2))[0, 1] == pytest.approx(norm.sf(3), rel=0.02)
+    assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(
+        chi2.sf(1 + 3 * np.sqrt(2), 1)
+    )
+    assert p_values(scores, np.full(2, 1e-2))[0, 1] == pytest.approx(
+        norm.sf(3), rel=0.02
+    )
 
 
 def test_equal_levels_have_one_direction_less_than_levels_and_noise_has_many():
     rng, n = np.random.default_rng(5), 300
-    kernels = [np.equal.outer(column, column) * 7.0 for column in np.arange(n) % [[2], [5]]]
-    products = products_of([*kernels, gaussian_kernel(rng.normal(size=(n, 50))), np.eye(n)])
+    kernels = [
+        np.equal.outer(column, column) * 7.0 for column in np.arange(n) % [[2], [5]]
+    ]
+    products = products_of(
+        [*kernels, gaussian_kernel(rng.normal(size=(n, 50))), np.eye(n)]
+    )
     found = effective_directions(products, debiased_alignments(products)[1])
     assert found[:2] == pytest.approx([1, 4], rel=0.03)
     assert found[2] > 100
@@ -107,7 +122,9 @@ def test_p_values_of_permuted_kernels_are_not_too_small(kind):
     for _ in range(1500):
         kernels = np.array([draw(), draw()])
         alignments, _ = debiased_alignments(products_of(kernels))
-        found = p_values(permutation_scores(alignments, n), leading_shares(kernels))[0, 1]
+        found = p_values(permutation_scores(alignments, n), leading_shares(kernels))[
+            0, 1
+        ]
         for level in hits:
             hits[level] += found < level
     for level, count in hits.items():

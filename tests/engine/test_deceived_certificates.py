@@ -7,7 +7,11 @@ from mkclust import SimpleMKKM
 from mkclust.engine.certificate import PROBES, search_key
 from mkclust.engine.eigen import block_width
 from mkclust.linalg import random_normal, random_signs
-from mkclust.methods import solve_anchored_mkkm, solve_reduced_gradient, solve_simple_mkkm
+from mkclust.methods import (
+    solve_anchored_mkkm,
+    solve_reduced_gradient,
+    solve_simple_mkkm,
+)
 from mkclust.stack import as_stack
 from problems import blob_kernels, symmetrized, top_eigenvalue_sum
 
@@ -57,11 +61,14 @@ def true_gap(kernels, solution):
         (solve_anchored_mkkm, {"anchor": 0.5}),
     ],
 )
-def test_a_certificate_holds_for_the_symmetric_part(n, dtype, asymmetry, streamed, solve, options):
+def test_a_certificate_holds_for_the_symmetric_part(
+    n, dtype, asymmetry, streamed, solve, options
+):
     kernels = off_by(asymmetry, dtype, n)
     before = kernels.copy()
     solution = solve(as_stack(kernels, streamed=streamed), K, **options)
-    # What is held has a symmetric part in its own precision, what is read by rows in double.
+    # What is held has a symmetric part in its own precision, what is read by rows in
+    # double.
     symmetric = symmetrized(kernels.astype("float64" if streamed else dtype))
     assert -1e-10 <= true_gap(symmetric, solution) <= solution.gap + 1e-10
     np.testing.assert_array_equal(kernels, before)
@@ -91,10 +98,12 @@ def test_a_kernel_made_against_one_random_state_deceives_no_search_by_another(ag
         solution = solve_simple_mkkm(stack, 3, **options)
         return (J - solution.lower_bound) / J <= solution.gap
 
-    assert not is_true(prove=False, random_state=against)  # what the guide says of such kernels
+    # What the guide says of such kernels.
+    assert not is_true(prove=False, random_state=against)
     assert is_true(prove=False, random_state=4)
     assert (
-        solve_simple_mkkm(stack, 3, prove=True, random_state=against).certificate.kind != "proved"
+        solve_simple_mkkm(stack, 3, prove=True, random_state=against).certificate.kind
+        != "proved"
     )
     options = {"prove": False, "center": False, "normalize": False, "n_init": 1}
     model = SimpleMKKM(3, random_state=4, **options).fit(kernels)
@@ -103,6 +112,8 @@ def test_a_kernel_made_against_one_random_state_deceives_no_search_by_another(ag
 
 def test_the_key_of_a_search_leaves_a_generator_as_it_is():
     generator = np.random.RandomState(3)
-    assert search_key(generator) == search_key(generator) == search_key(3) != search_key(4)
+    assert (
+        search_key(generator) == search_key(generator) == search_key(3) != search_key(4)
+    )
     assert search_key(None) == 0
     assert generator.randint(1000) == np.random.RandomState(3).randint(1000)

@@ -37,7 +37,9 @@ def test_over_all_permutations_within_groups_mean_and_variance_are_as_stated(siz
     K, L = random_kernels(rng, groups)
     found = compare_within_groups(np.array([K, L]), groups)
     drawn = [
-        compare_within_groups(np.array([K, L[np.ix_(order, order)]]), groups).products[0, 1]
+        compare_within_groups(np.array([K, L[np.ix_(order, order)]]), groups).products[
+            0, 1
+        ]
         for order in all_orders(groups)
     ]
     assert np.mean(drawn) == pytest.approx(0, abs=1e-9 * np.std(drawn))
@@ -52,7 +54,8 @@ def test_differences_between_groups_do_not_matter_within_them():
     X = rng.normal(size=(2, 24, 3))
     moved = X + 10 * rng.normal(size=(2, 4, 3))[:, groups]
     first, second = (
-        compare_within_groups(each @ each.transpose(0, 2, 1), groups).scores for each in (X, moved)
+        compare_within_groups(each @ each.transpose(0, 2, 1), groups).scores
+        for each in (X, moved)
     )
     np.testing.assert_allclose(first, second, rtol=1e-6)
 

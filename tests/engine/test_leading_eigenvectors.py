@@ -13,7 +13,9 @@ from problems import FAMILIES
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-@pytest.mark.parametrize(("n", "k"), [(150, 4), (400, 1), (400, 6), (300, 200), (260, 259)])
+@pytest.mark.parametrize(
+    ("n", "k"), [(150, 4), (400, 1), (400, 6), (300, 200), (260, 259)]
+)
 def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
     kernel = family(np.random.default_rng(k), n, 1, k)[0]
     found = relax(Array(kernel), k, tol=1e-10)
@@ -45,8 +47,12 @@ def test_searching_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(
     mix = stack.mix(np.array([0.1, 0.9]))
     found = relax_from(mix, 5, tol=1e-12, start=start)
     vectors = found.vectors
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
-    assert found.value == pytest.approx(np.linalg.eigvalsh(mix.dense())[-5:].sum(), rel=1e-5)
+    np.testing.assert_allclose(
+        vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10
+    )
+    assert found.value == pytest.approx(
+        np.linalg.eigvalsh(mix.dense())[-5:].sum(), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("n", [120, 650])

@@ -55,11 +55,15 @@ def test_the_minimizer_satisfies_the_optimality_conditions(seed, n, m, rank, sca
     X = found.point
     assert X.min() >= 0
     np.testing.assert_allclose(X.sum(axis=1), 1, atol=1e-15 * m)
-    assert found.value == pytest.approx(value(Q, X), rel=1e-9, abs=1e-12 * np.abs(Q).max())
+    assert found.value == pytest.approx(
+        value(Q, X), rel=1e-9, abs=1e-12 * np.abs(Q).max()
+    )
     gradient = products(Q, X)
     # If the minimum is positive, a row's weights lie on its least gradients only.
     gap = float((X * (gradient - gradient.min(axis=1, keepdims=True))).sum())
-    assert min(gap, found.value) == pytest.approx(found.gap, rel=1e-6, abs=1e-12 * np.abs(Q).max())
+    assert min(gap, found.value) == pytest.approx(
+        found.gap, rel=1e-6, abs=1e-12 * np.abs(Q).max()
+    )
     if found.converged:
         size = 0.5 * float(np.vdot(X, bound(Q) * X))
         assert found.gap <= 1e-10 * found.value + 1.01e-10 * size

@@ -26,7 +26,9 @@ def claimed_gap(found):
 @pytest.mark.parametrize("n", [180, pytest.param(620, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_the_search_matches_cutting_surfaces_on_the_whole_space(n, streamed):
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0)
+    )
     stack = as_stack(kernels, streamed=streamed)
     entries = stack.among().entries
     found = search(stack, 4, tol=1e-9, max_iter=100)
@@ -77,7 +79,9 @@ def test_a_kernel_of_fixed_coefficient_is_part_of_every_mix(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(3), n=n, k=3)
     plain = as_stack(kernels)
     H = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 3)))[0]
-    stack = Stack((*plain.kernels, Factored(5.0 * H)), (*plain.names, "H"), (*plain.views, -1))
+    stack = Stack(
+        (*plain.kernels, Factored(5.0 * H)), (*plain.names, "H"), (*plain.views, -1)
+    )
     found = search(stack, 3, tol=1e-7, max_iter=200, n_fixed=1)
     assert found.converged
     assert len(found.weights) == 3
@@ -107,7 +111,9 @@ def test_streamed_kernels_are_read_as_often_as_is_said():
     which = {id(kernel): p for p, kernel in enumerate(read)}
     for prove in (False, True):
         n_rows[:] = 0
-        found = search(Stack(read, tuple("abc"), (0, 1, 2)), 4, tol=1e-6, max_iter=50, prove=prove)
+        found = search(
+            Stack(read, tuple("abc"), (0, 1, 2)), 4, tol=1e-6, max_iter=50, prove=prove
+        )
         assert found.certificate.kind == ("proved" if prove else "searched")
         np.testing.assert_array_equal(n_rows / 900, found.n_passes)
 

@@ -31,7 +31,10 @@ def test_kernels_with_no_alignment_share_all_the_weight():
     assert bound == 0
 
 
-@given(arrays(float, 6, elements=st.floats(0, 1)), arrays(float, 6, elements=st.floats(-5, 5)))
+@given(
+    arrays(float, 6, elements=st.floats(0, 1)),
+    arrays(float, 6, elements=st.floats(-5, 5)),
+)
 def test_a_reduced_direction_stays_on_the_simplex_and_descends(raw, gradient):
     gamma = (raw + np.eye(6)[0]) / (raw + np.eye(6)[0]).sum()
     direction = reduced_direction(gamma, gradient)
@@ -73,14 +76,19 @@ def test_what_is_not_convex_is_found_out_rather_than_returned():
 
 def test_variables_of_very_different_units_are_minimized_too():
     found = minimize_quadratic(np.diag([1.0, 1e-14, 1e-16]))
-    np.testing.assert_allclose(found, [1e-16 * 100 / 101, 1 / 101, 100 / 101], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, [1e-16 * 100 / 101, 1 / 101, 100 / 101], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_mixture_with_offsets_has_a_better_bound_than_the_best(seed):
     rng = np.random.default_rng(seed)
     J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
-    A, b = rng.random((J, m)) + 1e-3, seed % 3 * rng.random(J) * 10 ** rng.uniform(-3, 1)
+    A, b = (
+        rng.random((J, m)) + 1e-3,
+        seed % 3 * rng.random(J) * 10 ** rng.uniform(-3, 1),
+    )
     start = np.full(J, 1 / J)
     q = best_mixture(A, start, b)
     assert np.all(q >= 0)

@@ -22,7 +22,9 @@ def test_statistics_are_those_of_scipy():
     rng = np.random.default_rng(0)
     number, tied = rng.normal(size=60), rng.integers(4, size=60) * 1.5
     category = rng.choice(["a", "b", "c"], size=60)
-    found = by_name(annotate(LABELS, {"x": number, "tied": tied, "c": category}, n_permutations=9))
+    found = by_name(
+        annotate(LABELS, {"x": number, "tied": tied, "c": category}, n_permutations=9)
+    )
     for name, values in (("x", number), ("tied", tied)):
         groups = [values[cluster == LABELS] for cluster in range(3)]
         assert found[name].test == "Kruskal-Wallis"
@@ -46,7 +48,9 @@ SURVIVAL = {
 
 
 @pytest.mark.parametrize("names", SURVIVAL, ids=str)
-def test_usual_pairs_of_survival_are_tested_by_the_log_rank_statistic_of_statsmodels(names):
+def test_usual_pairs_of_survival_are_tested_by_the_log_rank_statistic_of_statsmodels(
+    names,
+):
     survfunc = pytest.importorskip("statsmodels.duration.survfunc")
     rng = np.random.default_rng(0)
     time, event = rng.exponential(1 + 3 * LABELS), rng.integers(2, size=60)
@@ -60,7 +64,9 @@ def test_usual_pairs_of_survival_are_tested_by_the_log_rank_statistic_of_statsmo
         expected = survfunc.SurvfuncRight(time[own], event[own])
         np.testing.assert_allclose(steps, expected.surv_times)
         np.testing.assert_allclose(shares, expected.surv_prob)
-        assert annotation.by_cluster[str(cluster)][0] == pytest.approx(expected.quantile(0.5))
+        assert annotation.by_cluster[str(cluster)][0] == pytest.approx(
+            expected.quantile(0.5)
+        )
 
 
 def test_survival_is_tested_by_the_columns_that_are_named_or_refused():
@@ -69,7 +75,11 @@ def test_survival_is_tested_by_the_columns_that_are_named_or_refused():
     table = {"days": rng.exponential(size=60), "sign": rng.integers(2, size=60)}
     table |= {"start_time": rng.normal(size=60), "sex": ["f", "m"] * 30}
     named = annotate(LABELS, table, time="days", event="sign", n_permutations=9)
-    assert [test.test for test in named.tests] == ["log-rank", "Kruskal-Wallis", "chi-square"]
+    assert [test.test for test in named.tests] == [
+        "log-rank",
+        "Kruskal-Wallis",
+        "chi-square",
+    ]
     for time, event, word in (
         ("days", None, "time='days'"),
         ("day", "sign", "'day'"),
@@ -88,7 +98,9 @@ def test_times_without_events_are_not_tested_as_numbers():
     found = by_name(annotate(LABELS, table, n_permutations=9))
     assert "events" in found["pfs_months"].reason
     assert "censored" in found["days_to_death, vital_status"].reason
-    coded = by_name(annotate(LABELS, {"time": times, "status": events + 1}, n_permutations=9))
+    coded = by_name(
+        annotate(LABELS, {"time": times, "status": events + 1}, n_permutations=9)
+    )
     assert "events" in coded["time"].reason
 
 
@@ -110,10 +122,14 @@ def test_directions_are_medians_of_numbers_and_shares_of_categories():
     found = annotation.by_cluster.set_index(["variable", "value"])
     for cluster in "xyz":
         own = names == cluster
-        assert found.loc[("age", "median"), cluster] == pytest.approx(np.median(age[own]))
+        assert found.loc[("age", "median"), cluster] == pytest.approx(
+            np.median(age[own])
+        )
         for level in ("I", "II", "III"):
             expected = np.mean(stage[own] == level)
-            assert found.loc[("stage", f"share of {level}"), cluster] == pytest.approx(expected)
+            assert found.loc[("stage", f"share of {level}"), cluster] == pytest.approx(
+                expected
+            )
     assert found.loc[("treated", "share of True")].tolist() == [0, 0, 1]
     assert set(annotation.differences["variable"]) == {"age", "treated"}
 
@@ -130,7 +146,10 @@ def test_of_annotated_data_the_observations_are_tested():
 UNRELATED = {
     "number": lambda rng: {"x": rng.normal(size=60)},
     "category": lambda rng: {"x": rng.choice(["a", "b"], size=60)},
-    "survival": lambda rng: {"time": rng.exponential(size=60), "event": rng.integers(2, size=60)},
+    "survival": lambda rng: {
+        "time": rng.exponential(size=60),
+        "event": rng.integers(2, size=60),
+    },
 }
 
 
@@ -143,12 +162,19 @@ def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
     values = np.empty(count)
     for seed in range(count):
         options = {"n_permutations": n_permutations, "random_state": seed}
-        values[seed] = annotate(LABELS, UNRELATED[kind](rng), **options).tests[0].p_value
+        values[seed] = (
+            annotate(LABELS, UNRELATED[kind](rng), **options).tests[0].p_value
+        )
     # Never too small more often than chance allows; and not far from uniform.
     for level in (0.05, 0.1, 0.25, 0.5):
-        assert np.mean(values <= level) <= level + 3 * np.sqrt(level * (1 - level) / count)
+        assert np.mean(values <= level) <= level + 3 * np.sqrt(
+            level * (1 - level) / count
+        )
     if kind == "number":  # statistics without ties
-        assert stats.kstest(values - rng.uniform(0, 1 / 40, count), "uniform").pvalue > 0.01
+        assert (
+            stats.kstest(values - rng.uniform(0, 1 / 40, count), "uniform").pvalue
+            > 0.01
+        )
 
 
 def test_planted_differences_are_found_among_many_that_are_none():
@@ -170,14 +196,20 @@ def test_p_values_of_a_variable_do_not_depend_on_others_or_on_the_numbers_of_clu
     rng = np.random.default_rng(0)
     table = {"a": rng.normal(size=60), "b": rng.normal(size=60)}
     both = by_name(annotate(LABELS, table))
-    assert by_name(annotate(LABELS, {"b": table["b"]}))["b"].p_value == both["b"].p_value
-    renamed = by_name(annotate(np.array(["z", "y", "x"])[LABELS], table, random_state=0))
+    assert (
+        by_name(annotate(LABELS, {"b": table["b"]}))["b"].p_value == both["b"].p_value
+    )
+    renamed = by_name(
+        annotate(np.array(["z", "y", "x"])[LABELS], table, random_state=0)
+    )
     assert renamed["a"].statistic == pytest.approx(both["a"].statistic)
 
 
 def test_missing_values_are_dropped_and_counted_variable_by_variable():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.normal(size=60), "c": rng.choice(["a", "b"], size=60)})
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=60), "c": rng.choice(["a", "b"], size=60)}
+    )
     frame.loc[:4, "x"] = np.nan
     frame.loc[3, "c"] = None
     found = by_name(annotate(LABELS, frame, n_permutations=9))
@@ -241,19 +273,27 @@ def clinic(ids):
 
 @pytest.mark.parametrize(
     "ids",
-    [PATIENTS, pd.RangeIndex(1000, 1060), pd.Index(np.random.default_rng(2).permutation(60))],
+    [
+        PATIENTS,
+        pd.RangeIndex(1000, 1060),
+        pd.Index(np.random.default_rng(2).permutation(60)),
+    ],
     ids=["text", "numbers", "shuffled rows"],
 )
 def test_rows_are_matched_by_a_column_that_holds_the_ids_of_the_model(ids):
     table = clinic(ids)
     labels = pd.Series(LABELS, index=ids)
-    expected = by_name(annotate(labels, table.set_index("patient_id"), n_permutations=9))
+    expected = by_name(
+        annotate(labels, table.set_index("patient_id"), n_permutations=9)
+    )
     for given in (table, {"clinic": table}, table.astype({"patient_id": str})):
         annotation = annotate(labels, given, n_permutations=9)
         found = by_name(annotation)
         assert "patient_id" not in found
         assert found["age"].statistic == pytest.approx(expected["age"].statistic)
-        assert found["time, event"].statistic == pytest.approx(expected["time, event"].statistic)
+        assert found["time, event"].statistic == pytest.approx(
+            expected["time, event"].statistic
+        )
         assert "matched by its column 'patient_id'" in str(annotation)
     columns = {name: table[name].to_list() for name in table}
     found = by_name(annotate(labels, columns, n_permutations=9))
@@ -271,7 +311,9 @@ def test_columns_of_ids_that_cannot_be_used_are_refused_with_the_cure():
     two = table.assign(other=table["patient_id"].to_numpy()[::-1])
     with pytest.raises(ValueError, match=r"'patient_id' and 'other'.*set_index"):
         annotate(labels, two)
-    by_rank = table.rename(columns={"patient_id": "rank"}).assign(rank=np.arange(60) + 5)
+    by_rank = table.rename(columns={"patient_id": "rank"}).assign(
+        rank=np.arange(60) + 5
+    )
     with pytest.raises(ValueError, match=r"set_index\('rank'\)"):
         annotate(pd.Series(LABELS, index=range(5, 65)), by_rank)
 
@@ -294,10 +336,16 @@ def test_rows_without_the_ids_of_the_model_are_refused_with_the_cure():
 
 
 def test_columns_with_the_names_of_the_levels_of_ids_are_used():
-    ids = pd.MultiIndex.from_arrays([["h"] * 60, PATIENTS], names=["hospital", "patient"])
-    table = clinic(PATIENTS).rename(columns={"patient_id": "patient"}).assign(hospital="h")
+    ids = pd.MultiIndex.from_arrays(
+        [["h"] * 60, PATIENTS], names=["hospital", "patient"]
+    )
+    table = (
+        clinic(PATIENTS).rename(columns={"patient_id": "patient"}).assign(hospital="h")
+    )
     labels = pd.Series(LABELS, index=ids)
-    expected = annotate(labels, table.set_index(["hospital", "patient"]), n_permutations=9)
+    expected = annotate(
+        labels, table.set_index(["hospital", "patient"]), n_permutations=9
+    )
     found = annotate(labels, table, n_permutations=9)
     assert by_name(found)["age"].statistic == by_name(expected)["age"].statistic
     assert "'hospital and patient'" in str(found)
@@ -312,7 +360,9 @@ def test_numbers_that_are_ids_by_chance_are_variables():
 
 def test_ids_and_columns_of_the_library_are_left_out_and_named():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"patient_id": rng.permutation(60), "plate_no": rng.integers(5, size=60)})
+    table = pd.DataFrame(
+        {"patient_id": rng.permutation(60), "plate_no": rng.integers(5, size=60)}
+    )
     table["hospital"] = rng.permutation(60) + 70_000
     table["age"] = rng.permutation(60) + 0.5
     table["mkclust"] = pd.Categorical(LABELS.astype(str))
@@ -331,7 +381,9 @@ def test_times_in_whole_days_that_all_differ_are_no_ids():
     pytest.importorskip("statsmodels")
     days = np.random.default_rng(0).permutation(60) + 100
     table = pd.DataFrame({"time": days, "event": np.arange(60) % 2})
-    assert [test.test for test in annotate(LABELS, table, n_permutations=9).tests] == ["log-rank"]
+    assert [test.test for test in annotate(LABELS, table, n_permutations=9).tests] == [
+        "log-rank"
+    ]
 
 
 def log_rank(annotation):
@@ -351,13 +403,22 @@ FREE = {
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_words_that_mean_free_of_the_event_are_read_as_such_and_events_are_counted(name):
+def test_words_that_mean_free_of_the_event_are_read_as_such_and_events_are_counted(
+    name,
+):
     pytest.importorskip("statsmodels")
     rng = np.random.default_rng(0)
-    time, event = rng.exponential(1 + 3 * LABELS), (rng.uniform(size=60) < 0.3).astype(int)
-    end = {"disease_free": "dfs", "progression_free": "pfs", "DFS_STATUS": "dfs"}.get(name, "os")
+    time, event = (
+        rng.exponential(1 + 3 * LABELS),
+        (rng.uniform(size=60) < 0.3).astype(int),
+    )
+    end = {"disease_free": "dfs", "progression_free": "pfs", "DFS_STATUS": "dfs"}.get(
+        name, "os"
+    )
     marks = np.array(FREE[name])[1 - event]
-    annotation = annotate(LABELS, {f"{end}_months": time, name: marks}, n_permutations=9)
+    annotation = annotate(
+        LABELS, {f"{end}_months": time, name: marks}, n_permutations=9
+    )
     expected = annotate(LABELS, {"time": time, "event": event}, n_permutations=9)
     (test,), (other,) = log_rank(annotation), log_rank(expected)
     assert test.statistic == pytest.approx(other.statistic)
@@ -366,7 +427,9 @@ def test_words_that_mean_free_of_the_event_are_read_as_such_and_events_are_count
     assert f"events: {event.sum()} of 60, event = 1" in str(expected)
 
 
-@pytest.mark.parametrize("name", ["survival", "overall survival", "relapse_free_survival"])
+@pytest.mark.parametrize(
+    "name", ["survival", "overall survival", "relapse_free_survival"]
+)
 @pytest.mark.parametrize("marks", [(0, 1), ("no", "yes"), (False, True)], ids=str)
 def test_marks_that_could_mean_survived_or_died_are_taken_for_neither(name, marks):
     time, event = np.random.default_rng(0).exponential(size=60), np.arange(60) % 3 == 0
@@ -392,12 +455,17 @@ def test_permutations_respect_groups_so_that_related_samples_are_no_evidence():
     family, labels = families()
     rng = np.random.default_rng(0)
     table = [
-        {"height": rng.normal(size=12)[family], "blood": rng.choice(["a", "b"], size=12)[family]}
+        {
+            "height": rng.normal(size=12)[family],
+            "blood": rng.choice(["a", "b"], size=12)[family],
+        }
         for _ in range(30)
     ]
     options = {"n_permutations": 39}
     alone = [by_name(annotate(labels, each, **options)) for each in table]
-    grouped = [by_name(annotate(labels, each, groups=family, **options)) for each in table]
+    grouped = [
+        by_name(annotate(labels, each, groups=family, **options)) for each in table
+    ]
     for name in ("height", "blood"):
         assert np.mean([each[name].p_value <= 0.05 for each in alone]) > 0.4
         assert np.mean([each[name].p_value <= 0.05 for each in grouped]) < 0.2
@@ -426,7 +494,9 @@ def test_groups_are_given_by_id_or_by_a_column_of_the_table_which_is_not_tested(
         assert "respect 12 groups" in str(annotation)
         assert (
             by_name(annotation)["x"].p_value
-            == by_name(annotate(labels, table, groups=family, n_permutations=99))["x"].p_value
+            == by_name(annotate(labels, table, groups=family, n_permutations=99))[
+                "x"
+            ].p_value
         )
     assert "groups" in by_name(annotation)["family"].reason
     with pytest.raises(ValueError, match="'plate'"):

@@ -18,16 +18,24 @@ def refits(mean, vary="samples"):
 @pytest.mark.parametrize("mean", [0.3, 0.91, 0.99])
 def test_only_low_stability_casts_doubt_on_the_clusters(mean, vary):
     said = refits(mean, vary).verdict()
-    doubt = "there may be no clusters" if vary == "samples" else "the clusters are not clear"
+    doubt = (
+        "there may be no clusters"
+        if vary == "samples"
+        else "the clusters are not clear"
+    )
     assert said.lower().startswith(stability_level(mean))
     assert (doubt in said) == (stability_level(mean) == "low")
-    assert ("another number of clusters" in said or "raise n_components" in said) == (mean < 0.95)
+    assert ("another number of clusters" in said or "raise n_components" in said) == (
+        mean < 0.95
+    )
 
 
 @pytest.mark.parametrize("silhouette", [0.1, 0.3, 0.6])
 @pytest.mark.parametrize("mean", [0.3, 0.85, 0.99])
 @pytest.mark.parametrize("evidence", [None, "none", "weak", "strong"])
-def test_clusters_that_may_not_exist_are_not_called_well_separated(silhouette, mean, evidence):
+def test_clusters_that_may_not_exist_are_not_called_well_separated(
+    silhouette, mean, evidence
+):
     said = " ".join(how_clear(silhouette, refits(mean), evidence))
     if "there may be no clusters" in said or evidence in ("none", "weak"):
         assert "well separated" not in said.replace("not well separated", "")

@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, annotate, load_model, save_model
+from mkclust import (
+    AgreementKKM,
+    AverageKKM,
+    SimpleMKKM,
+    annotate,
+    load_model,
+    save_model,
+)
 from mkclust.data import as_blocks
 from mkclust.explain.clustered_on import NOT_ALL
 from mkclust.kernels import Nystroem
@@ -45,7 +52,9 @@ def fitted(X, approximation=None, **options):
 
 def names_tested(model, table):
     annotation = annotate(model, table, n_permutations=9)
-    return [test.variable for test in annotation.tests if not test.reason], annotation.notes
+    return [
+        test.variable for test in annotation.tests if not test.reason
+    ], annotation.notes
 
 
 @BY_APPROXIMATION
@@ -63,20 +72,31 @@ def test_copies_under_other_names_are_recognized_with_few_samples(rng, n):
     table = pd.DataFrame(rng.normal(size=(n, 500))).add_prefix("gene ")
     table["age"], table["sex"] = rng.permutation(n) + 30, rng.permutation(n) % 2
     model = fitted({"table": table, "other": rng.normal(size=(n, 3))})
-    copies = {"Alter": table["age"], "x": table["gene 1"], "y": -3 * table["gene 7"] + 2}
+    copies = {
+        "Alter": table["age"],
+        "x": table["gene 1"],
+        "y": -3 * table["gene 7"] + 2,
+    }
     copies["gender"] = table["sex"].map({0: "f", 1: "m"})
-    assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (["new"], (NOT_ALL,))
+    assert names_tested(model, copies | {"new": rng.normal(size=n)}) == (
+        ["new"],
+        (NOT_ALL,),
+    )
 
 
 @BY_APPROXIMATION
-def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng, approximation):
+def test_columns_are_recognized_under_other_names_and_in_other_codes(
+    table, rng, approximation
+):
     table["dose"] = rng.integers(5, size=N)
     model = fitted(table, approximation)
     others = pd.DataFrame(
         {
             "log age": np.log(table["age"]),
             "minus iron": np.round(-3 * table["iron"] + 2, 3),
-            "Stadium": table["stage"].map({"I": "early", "II": "middle", "III": "late"}),
+            "Stadium": table["stage"].map(
+                {"I": "early", "II": "middle", "III": "late"}
+            ),
             "stage number": table["stage"].cat.codes,
             "smokes": (table["smoker"] == "yes").astype(int),
             "therapy": np.where(table["treated"], "drug", "none"),
@@ -88,7 +108,9 @@ def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng,
 
 
 @BY_APPROXIMATION
-def test_what_is_computed_from_clustered_columns_is_not_tested(table, rng, approximation):
+def test_what_is_computed_from_clustered_columns_is_not_tested(
+    table, rng, approximation
+):
     blood = pd.DataFrame({"sodium": rng.normal(140, 3, size=N)}, index=table.index)
     model = fitted({"clinic": table, "blood": blood}, approximation)
     age, iron, stage = table["age"], table["iron"], table["stage"].astype(str)
@@ -103,7 +125,10 @@ def test_what_is_computed_from_clustered_columns_is_not_tested(table, rng, appro
         "score": iron - 0.1 * age,
         "of two tables": 2 * iron + blood["sodium"],
     }
-    new = {"ill": rng.uniform(size=N) < 0.3, "group": rng.choice(list("abcdef"), size=N)}
+    new = {
+        "ill": rng.uniform(size=N) < 0.3,
+        "group": rng.choice(list("abcdef"), size=N),
+    }
     assert names_tested(model, computed | new) == (["ill", "group"], (NOT_ALL,))
 
 
@@ -116,7 +141,9 @@ def test_columns_with_empty_cells_are_recognized_however_others_fill_them(table,
         "by the mean": clustered["age"].fillna(clustered["age"].mean()),
         "in months": 12 * table["age"],
         "late": (clustered["stage"] == "III") & ~is_empty[:, 1],
-        "with unknown": clustered["stage"].astype(str).where(~is_empty[:, 1], "unknown"),
+        "with unknown": clustered["stage"]
+        .astype(str)
+        .where(~is_empty[:, 1], "unknown"),
         "new": rng.normal(size=N),
     }
     assert names_tested(model, filled) == (["new"], (NOT_ALL,))
@@ -136,19 +163,29 @@ def test_variables_that_only_depend_on_clustered_columns_are_tested(rng, n):
 
 def test_classes_that_a_clustered_column_separates_widely_are_tested(rng):
     classes = rng.integers(3, size=N)
-    table = np.column_stack([10 * classes + rng.normal(size=N), rng.normal(size=(N, 2))])
-    assert names_tested(fitted(table), {"species": classes, "third": classes == 2})[0] == [
+    table = np.column_stack(
+        [10 * classes + rng.normal(size=N), rng.normal(size=(N, 2))]
+    )
+    assert names_tested(fitted(table), {"species": classes, "third": classes == 2})[
+        0
+    ] == [
         "species",
         "third",
     ]
 
 
 @BY_APPROXIMATION
-def test_columns_of_the_same_names_are_not_tested_whatever_they_hold(table, approximation):
+def test_columns_of_the_same_names_are_not_tested_whatever_they_hold(
+    table, approximation
+):
     model = fitted(table, approximation)
     others = table.sample(frac=1, random_state=0).set_axis(table.index)
-    annotation = annotate(model, others.assign(renamed=others["iron"]), n_permutations=9)
-    assert [test.variable for test in annotation.tests if not test.reason] == ["renamed"]
+    annotation = annotate(
+        model, others.assign(renamed=others["iron"]), n_permutations=9
+    )
+    assert [test.variable for test in annotation.tests if not test.reason] == [
+        "renamed"
+    ]
     assert "rename" in annotation.untested[0]
 
 
@@ -170,7 +207,9 @@ def test_survival_is_not_tested_if_its_times_were_clustered_on(rng):
 
 
 @BY_APPROXIMATION
-def test_columns_of_sparse_views_are_recognized_and_rare_variables_not_mistaken(rng, approximation):
+def test_columns_of_sparse_views_are_recognized_and_rare_variables_not_mistaken(
+    rng, approximation
+):
     n = 600
     words = (rng.uniform(size=(n, 300)) < 0.005).astype(float)
     words[:, 0] = rng.poisson(1.0, size=n)
@@ -204,10 +243,18 @@ def test_what_cannot_be_known_is_said(table, rng):
     points = rng.normal(size=(N, 2))
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     paired = fitted(
-        {"far": distances, "near": points[:, :1]}, kernels={"far": "from_distances"}, psd="clip"
+        {"far": distances, "near": points[:, :1]},
+        kernels={"far": "from_distances"},
+        psd="clip",
     )
-    for labels, word in ((kernels.labels_, "Labels"), (kernels, "kernels"), (paired, "'far'")):
-        names, (note,) = names_tested(labels, {"iron": table["iron"], "x": points[:, 0]})
+    for labels, word in (
+        (kernels.labels_, "Labels"),
+        (kernels, "kernels"),
+        (paired, "'far'"),
+    ):
+        names, (note,) = names_tested(
+            labels, {"iron": table["iron"], "x": points[:, 0]}
+        )
         assert names == (["iron"] if labels is paired else ["iron", "x"])
         assert word in note
 
@@ -216,5 +263,11 @@ def test_columns_are_compared_on_the_anchors_of_many_samples(table, rng):
     views = {"clinic": table[["age", "iron"]], "other": rng.normal(size=(N, 3))}
     views["other"] = pd.DataFrame(views["other"], index=table.index).add_prefix("x")
     model = AgreementKKM(3, random_state=0, anchors=80, learn_from=120).fit(views)
-    computed = {"decade": table["age"] // 10, "sum": table["iron"] + 2 * views["other"]["x1"]}
-    assert names_tested(model, computed | {"new": rng.normal(size=N)}) == (["new"], (NOT_ALL,))
+    computed = {
+        "decade": table["age"] // 10,
+        "sum": table["iron"] + 2 * views["other"]["x1"],
+    }
+    assert names_tested(model, computed | {"new": rng.normal(size=N)}) == (
+        ["new"],
+        (NOT_ALL,),
+    )

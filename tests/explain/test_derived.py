@@ -13,7 +13,9 @@ COLUMNS = {
     "heavy": lambda rng, shape: rng.standard_cauchy(size=shape),
     "years": lambda rng, shape: rng.normal(60, 12, size=shape).round(),
     "counts": lambda rng, shape: rng.poisson(1.0, size=shape),
-    "zeros": lambda rng, shape: rng.lognormal(size=shape) * (rng.uniform(size=shape) < 0.3),
+    "zeros": lambda rng, shape: (
+        rng.lognormal(size=shape) * (rng.uniform(size=shape) < 0.3)
+    ),
     "marks": lambda rng, shape: rng.uniform(size=shape) < 0.1,
     "levels": lambda rng, shape: rng.integers(5, size=shape),
 }
@@ -42,14 +44,18 @@ def test_independent_variables_of_all_kinds_are_not_recognized(n, n_columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "n_columns"), [(12, 20), (20, 100), (30, 3), (60, 50), (300, 8)])
+@pytest.mark.parametrize(
+    ("n", "n_columns"), [(12, 20), (20, 100), (30, 3), (60, 50), (300, 8)]
+)
 def test_of_many_independent_variables_hardly_any_is_recognized(n, n_columns):
     assert count_recognized(np.random.default_rng(n), n, n_columns, 15) <= 2
 
 
 @given(st.integers(0, 10_000), st.integers(40, 200), st.integers(2, 5))
 @settings(max_examples=25, deadline=None)
-def test_quantile_classes_are_cuts_in_whatever_order_they_are_numbered(seed, n, n_levels):
+def test_quantile_classes_are_cuts_in_whatever_order_they_are_numbered(
+    seed, n, n_levels
+):
     rng = np.random.default_rng(seed)
     table = rng.normal(size=(n, 6))
     ranks = table[:, 3].argsort().argsort()
@@ -83,7 +89,9 @@ def test_copies_are_recognized_in_any_unit_up_to_a_quarter_of_filled_cells():
     values = 5 / 9 * (table[:, 2] - 32)
     values[:50] = rng.permutation(values)[:50]
     assert is_filled_copy(values, columns_of(table))
-    assert is_filled_copy(np.where(np.arange(200) % 2, values.min() - 1, values), columns_of(table))
+    assert is_filled_copy(
+        np.where(np.arange(200) % 2, values.min() - 1, values), columns_of(table)
+    )
     assert not is_filled_copy(table[:, 2] + rng.normal(size=200), columns_of(table))
 
 

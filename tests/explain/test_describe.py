@@ -21,7 +21,9 @@ def problem():
 
 def cohens_d(inside, outside):
     n, m = len(inside), len(outside)
-    pooled = ((n - 1) * np.var(inside, ddof=1) + (m - 1) * np.var(outside, ddof=1)) / (n + m - 2)
+    pooled = ((n - 1) * np.var(inside, ddof=1) + (m - 1) * np.var(outside, ddof=1)) / (
+        n + m - 2
+    )
     return (inside.mean() - outside.mean()) / np.sqrt(pooled)
 
 
@@ -33,12 +35,18 @@ def test_effects_of_numbers_are_cohens_d_and_the_strongest_come_first(problem):
         for name, view in views.items():
             table = description.table
             table = table[(table["cluster"] == cluster) & (table["view"] == name)]
-            expected = np.array([cohens_d(column[inside], column[~inside]) for column in view.T])
+            expected = np.array(
+                [cohens_d(column[inside], column[~inside]) for column in view.T]
+            )
             order = np.argsort(-np.abs(expected))[:4]
             assert table["feature"].tolist() == [f"column {place}" for place in order]
             np.testing.assert_allclose(table["effect"], expected[order])
-            np.testing.assert_allclose(table["mean_in"], view[inside].mean(axis=0)[order])
-            np.testing.assert_allclose(table["mean_out"], view[~inside].mean(axis=0)[order])
+            np.testing.assert_allclose(
+                table["mean_in"], view[inside].mean(axis=0)[order]
+            )
+            np.testing.assert_allclose(
+                table["mean_out"], view[~inside].mean(axis=0)[order]
+            )
             counts = table[["n_in", "n_out", "n_missing"]]
             assert (counts == [inside.sum(), (~inside).sum(), 0]).all(axis=None)
 
@@ -50,13 +58,17 @@ def test_numbers_far_from_zero_have_the_effects_of_those_near_it(problem):
     huge = describe(model, {"a": 1e200 * views["left"]})
     for other in (far, huge):
         columns = ["cluster", "feature", "effect"]
-        pd.testing.assert_frame_equal(other.table[columns], plain.table[columns], rtol=1e-5)
+        pd.testing.assert_frame_equal(
+            other.table[columns], plain.table[columns], rtol=1e-5
+        )
 
 
 def test_features_that_are_constant_in_clusters_have_finite_effects_or_none(problem):
     model, _ = problem
     constant = np.full(60, 0.1)
-    table = np.column_stack([constant, 5.0 + 2.0 * (model.labels_ == 0), 1e9 + 0 * constant])
+    table = np.column_stack(
+        [constant, 5.0 + 2.0 * (model.labels_ == 0), 1e9 + 0 * constant]
+    )
     description = describe(model, table)
     assert {row.feature for row in description.effects} == {"column 1"}
     effects = {row.cluster: row.effect for row in description.effects}
@@ -65,7 +77,9 @@ def test_features_that_are_constant_in_clusters_have_finite_effects_or_none(prob
     assert effects[1] < 0
 
 
-def test_a_sparse_table_gives_what_the_dense_one_does_and_is_not_made_dense(problem, monkeypatch):
+def test_a_sparse_table_gives_what_the_dense_one_does_and_is_not_made_dense(
+    problem, monkeypatch
+):
     model, _ = problem
     rng = np.random.default_rng(1)
     dense = rng.poisson(0.3, size=(60, 30)) * rng.normal(2, 1, size=(60, 30))
@@ -119,13 +133,16 @@ def test_categories_and_truth_values_are_compared_by_shares(problem):
     rows = {(row.cluster, row.feature): row for row in description.effects}
     assert rows[0, "sex=male"].effect == 1
     assert (0, "sex=female") not in rows  # which would say the same again
-    assert rows[1, "sex=female"].effect == pytest.approx(first.sum() / (model.labels_ != 1).sum())
+    assert rows[1, "sex=female"].effect == pytest.approx(
+        first.sum() / (model.labels_ != 1).sum()
+    )
     assert rows[0, "smoker"].n_missing == 1
     assert {row.kind for row in description.effects} == {"share"}
     assert {row.view for row in description.effects} == {"clinic"}
     assert not any("one" in row.feature for row in description.effects)
     assert all(
-        word in description.notes[0] for word in ("'letter' holds text", "'day' holds dates")
+        word in description.notes[0]
+        for word in ("'letter' holds text", "'day' holds dates")
     )
     frame["age"] = np.arange(60.0)
     views = {row.view for row in describe(model, {"clinic": frame}).effects}
@@ -140,9 +157,13 @@ def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem
         first = description.strongest(cluster, 1)[0]
         assert name.startswith(("high " if first.effect > 0 else "low ") + first.view)
     numbered = pd.DataFrame(views["left"][:, :2], columns=[1, "2"])
-    assert all("clinic column" in name for name in describe(model, {"clinic": numbered}).names)
+    assert all(
+        "clinic column" in name for name in describe(model, {"clinic": numbered}).names
+    )
     noise = np.zeros((60, 1))
-    assert describe(model, noise).names == tuple(f"nothing stands out ({c})" for c in range(3))
+    assert describe(model, noise).names == tuple(
+        f"nothing stands out ({c})" for c in range(3)
+    )
     single = describe(AverageKKM(1).fit(views), views)
     assert (single.effects, single.names) == ([], ("nothing stands out",))
 
@@ -151,7 +172,11 @@ def test_a_description_is_handed_on(problem):
     model, views = problem
     description = describe(model, views, n_features=2)
     record = json.loads(json.dumps(description.to_dict(), allow_nan=False))
-    assert sum(len(c["features"]) for c in record["clusters"]) == len(description.effects) == 18
+    assert (
+        sum(len(c["features"]) for c in record["clusters"])
+        == len(description.effects)
+        == 18
+    )
     pytest.importorskip("matplotlib")
     display, first = description.plot(n_features=2), description.strongest(1, 1)[0]
     at = display.features.index(f"{first.view} {first.feature}")
@@ -162,7 +187,13 @@ def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(pro
     model, _ = problem
     frame = pd.DataFrame({"sex": np.where(model.labels_ == 0, "male", "female")})
     frame["grade"] = np.array(["I", "II", "III"])[model.labels_]
-    read, given = (describe(model, each) for each in (read_samples({"a": frame}), {"a": frame}))
+    read, given = (
+        describe(model, each) for each in (read_samples({"a": frame}), {"a": frame})
+    )
     assert read.names == given.names
-    named = {(row.cluster, row.feature) for row in read.effects if row.feature.startswith("sex")}
+    named = {
+        (row.cluster, row.feature)
+        for row in read.effects
+        if row.feature.startswith("sex")
+    }
     assert named == {(0, "sex=male"), (1, "sex=female"), (2, "sex=female")}

@@ -5,7 +5,14 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import METHODS, AgreementKKM, AnchoredMKKM, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import (
+    METHODS,
+    AgreementKKM,
+    AnchoredMKKM,
+    AverageKKM,
+    KernelBank,
+    SimpleMKKM,
+)
 from mkclust.explain import diagnose
 from mkclust.kernels import Linear, Nystroem
 from mkclust.stack import as_stack
@@ -65,7 +72,11 @@ def test_agreement_is_that_of_each_kernel_clustered_alone(centered, normalize):
     model = SimpleMKKM(4, center=centered, normalize=normalize, random_state=5).fit(X)
     found = diagnose(model, X, leave_one_out=False)
     for p, value in enumerate(found.table["agreement"]):
-        options = {"center": centered, "normalize": normalize, "rounding": model.rounding_}
+        options = {
+            "center": centered,
+            "normalize": normalize,
+            "rounding": model.rounding_,
+        }
         alone = AverageKKM(4, random_state=5, **options).fit(X[[p]])
         assert value == pytest.approx(adjusted_rand_score(model.labels_, alone.labels_))
 
@@ -80,7 +91,9 @@ def test_leaving_one_out_is_fitting_without_it(name):
     model = method.fit(X)
     for p, value in enumerate(diagnose(model, X).table["leave_one_out"]):
         others = clone(model).fit(np.delete(X, p, axis=0))
-        assert value == pytest.approx(adjusted_rand_score(model.labels_, others.labels_))
+        assert value == pytest.approx(
+            adjusted_rand_score(model.labels_, others.labels_)
+        )
 
 
 @pytest.mark.slow
@@ -89,12 +102,14 @@ def test_kernels_of_one_view_count_as_one_view_if_a_kernel_is_left_out():
     bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=(), linear=None)
     model = AgreementKKM(4, kernels=bank, random_state=0).fit(views)
     assert model.set_aside_ == model.kernel_names_[6:]
-    # What was set aside has no part in the clusters, and its kernels prove nothing on each other.
+    # What was set aside has no part in the clusters, and its kernels prove nothing on
+    # each other.
     np.testing.assert_allclose(diagnose(model, views).table["leave_one_out"][6:], 1)
 
 
 def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
-    # The second kernel tells two kinds of samples apart, which is too few for three clusters.
+    # The second kernel tells two kinds of samples apart, which is too few for three
+    # clusters.
     X = [*views_of(6, n=60, k=3, strengths=(2,)), np.arange(60)[:, None] % 2.0]
     model = AverageKKM(3, normalize=False, rounding="unit", random_state=0).fit(X)
     without = diagnose(model, X).table["leave_one_out"]
@@ -105,7 +120,9 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
 @pytest.mark.slow
 def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not():
     good, other, noise = views_of(0, strengths=(2, 2, 0))
-    found = diagnosed({"good": good, "other": other, "n": noise, "copy of n": 3 * noise})
+    found = diagnosed(
+        {"good": good, "other": other, "n": noise, "copy of n": 3 * noise}
+    )
     assert found.noise == ("n", "copy of n")
     assert found.duplicates == (("n", "copy of n"),)
     found = diagnosed({"good": good, "other": other, "copy": good - 1, "n": noise})
@@ -115,10 +132,14 @@ def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not():
 
 @pytest.mark.parametrize("entry", [1.0, 0.1])
 def test_a_kernel_that_is_constant_can_be_diagnosed(entry):
-    X = np.concatenate([kernels_of(0, n=220, strengths=(2, 2)), np.full((1, 220, 220), entry)])
+    X = np.concatenate(
+        [kernels_of(0, n=220, strengths=(2, 2)), np.full((1, 220, 220), entry)]
+    )
     found = diagnosed(X, center=False)
     assert found.noise == ("kernel 2",)
-    assert np.isnan(found.table.loc["kernel 2", ["cluster_gap", "top_share"]].astype(float)).all()
+    assert np.isnan(
+        found.table.loc["kernel 2", ["cluster_gap", "top_share"]].astype(float)
+    ).all()
 
 
 def test_one_cluster_has_no_gap_and_full_agreement():
@@ -154,11 +175,22 @@ def test_other_kernels_or_views_than_the_fitted_ones_are_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
-@pytest.mark.parametrize("approximation", [Nystroem(15, random_state=3), Linear()], ids=str)
-def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, centered, normalize):
+@pytest.mark.parametrize(
+    "approximation", [Nystroem(15, random_state=3), Linear()], ids=str
+)
+def test_features_are_diagnosed_like_the_kernels_that_they_make(
+    approximation, centered, normalize
+):
     views = dict(zip("abc", views_of(1, n=100, strengths=(2, 0.7, 0)), strict=True))
-    settings = {"center": centered, "normalize": normalize, "n_init": 2, "random_state": 0}
-    model = SimpleMKKM(4, scale="none", approximation=approximation, **settings).fit(views)
+    settings = {
+        "center": centered,
+        "normalize": normalize,
+        "n_init": 2,
+        "random_state": 0,
+    }
+    model = SimpleMKKM(4, scale="none", approximation=approximation, **settings).fit(
+        views
+    )
     kernels = {}
     for name, view in views.items():
         F = clone(approximation).fit(view).transform(view)
@@ -169,7 +201,9 @@ def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, c
         # The solver and the share of it that is found stop at tolerances of their own.
         tolerance = 1e-3 if column in ("weight", "alignment") else 1e-6
         one, other = found.table[column], expected.table[column]
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=column)
+        np.testing.assert_allclose(
+            one, other, rtol=tolerance, atol=tolerance, err_msg=column
+        )
     assert found.noise == expected.noise
     assert "c" in found.noise
 
@@ -186,15 +220,20 @@ def test_a_large_model_is_diagnosed_on_some_of_its_samples():
 
 
 @pytest.mark.parametrize(
-    "unfitted", [AgreementKKM(3, anchors=90), AnchoredMKKM(3, approximation=Nystroem(60))]
+    "unfitted",
+    [AgreementKKM(3, anchors=90), AnchoredMKKM(3, approximation=Nystroem(60))],
 )
 def test_numbers_and_categories_of_a_table_stay_one_source_in_the_refit(unfitted):
     rng, y = np.random.default_rng(0), np.arange(150) % 3
     is_male = rng.random(150) < 0.5
     height = 165 + 12 * is_male + rng.normal(scale=4, size=150)
     tables = {
-        "omics": pd.DataFrame(2 * rng.normal(size=(3, 40))[y] + rng.normal(size=(150, 40))),
-        "clinical": pd.DataFrame({"height": height, "sex": np.where(is_male, "m", "f")}),
+        "omics": pd.DataFrame(
+            2 * rng.normal(size=(3, 40))[y] + rng.normal(size=(150, 40))
+        ),
+        "clinical": pd.DataFrame(
+            {"height": height, "sex": np.where(is_male, "m", "f")}
+        ),
     }
     model = clone(unfitted).set_params(random_state=0).fit(tables)
     assert adjusted_rand_score(y, model.labels_) > 0.9

@@ -18,7 +18,9 @@ LEARNED = {"anchors": ANCHORS, "learn_from": 150, "random_state": 0}
 def make_views(n):
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=n)
-    views = {name: 5 * rng.normal(size=(3, 4))[y] + rng.normal(size=(n, 4)) for name in "ab"}
+    views = {
+        name: 5 * rng.normal(size=(3, 4))[y] + rng.normal(size=(n, 4)) for name in "ab"
+    }
     return views | {"noise": rng.normal(size=(n, 3))}, y
 
 
@@ -29,7 +31,9 @@ def views():
 
 @pytest.fixture(scope="module")
 def frames(views):
-    return {name: pd.DataFrame(view, IDS).add_prefix(name) for name, view in views.items()}
+    return {
+        name: pd.DataFrame(view, IDS).add_prefix(name) for name, view in views.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +105,9 @@ def test_only_anchors_have_kernels(views, model):
     np.testing.assert_allclose(found, own.mixed_kernel(alone, [5, 60, 7]), atol=1e-9)
     others = np.setdiff1d(np.arange(N), model.anchors_)
     for samples in (None, [*rows, others[0]]):
-        with pytest.raises(ValueError, match=r"90 anchors .* 300 samples.*model\.anchors_"):
+        with pytest.raises(
+            ValueError, match=r"90 anchors .* 300 samples.*model\.anchors_"
+        ):
             model.mixed_kernel(views, samples)
     with pytest.raises(ValueError, match=f"and {others[0]} is none of them"):
         model.mixed_kernel(views, [*rows, others[0]])
@@ -147,7 +153,9 @@ def test_the_report_says_neighborhoods_of_anchors(frames):
     model = AgreementKKM(3, **LEARNED).fit(frames)
     page = " ".join(report_html(model, frames, n_resamples=0).split())
     assert "into 3 clusters by their neighborhoods in several views" in page
-    nearest = "5, 10 and 20 nearest samples, those of 90 anchors that were drawn by their ids"
+    nearest = (
+        "5, 10 and 20 nearest samples, those of 90 anchors that were drawn by their ids"
+    )
     assert nearest in page
     assert "150 samples made up the graph, and the others were assigned" in page
     assert "the leading eigenvectors of its graph of neighborhoods" in page
@@ -158,7 +166,9 @@ def test_the_report_says_neighborhoods_of_anchors(frames):
 def test_lazy_views_are_computed_where_kernels_are_needed(views):
     pytest.importorskip("dask")
     for options in (LEARNED, {"random_state": 0}):
-        held, lazy = (AgreementKKM(3, **options).fit(X) for X in (views, as_dask(views)))
+        held, lazy = (
+            AgreementKKM(3, **options).fit(X) for X in (views, as_dask(views))
+        )
         np.testing.assert_array_equal(lazy.labels_, held.labels_)
         rows = getattr(held, "anchors_", np.arange(N))[:4]
         K = lazy.mixed_kernel(as_dask(views), rows)

@@ -23,7 +23,9 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 @pytest.fixture
 def free_memory(monkeypatch):
     monkeypatch.setattr(memory, "LITTLE", 0)
-    return lambda n_bytes: monkeypatch.setattr(memory, "available_bytes", lambda: n_bytes)
+    return lambda n_bytes: monkeypatch.setattr(
+        memory, "available_bytes", lambda: n_bytes
+    )
 
 
 @pytest.fixture
@@ -40,7 +42,10 @@ def nothing_starts(monkeypatch):
 def views_of(n, n_views=2, width=5, dtype=np.float64):
     rng = np.random.default_rng(0)
     centers, clusters = 3 * rng.normal(size=(4, width)), np.arange(n) % 4
-    return [(centers[clusters] + rng.normal(size=(n, width))).astype(dtype) for _ in range(n_views)]
+    return [
+        (centers[clusters] + rng.normal(size=(n, width))).astype(dtype)
+        for _ in range(n_views)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,9 @@ def views_of(n, n_views=2, width=5, dtype=np.float64):
     ],
     ids=["system", "over its limit", "group around it", "first version of groups"],
 )
-def test_control_groups_limit_free_memory(group, files, expected, tmp_path, monkeypatch):
+def test_control_groups_limit_free_memory(
+    group, files, expected, tmp_path, monkeypatch
+):
     for name in ("MEMINFO", "OWN_GROUPS", "GROUPS"):
         monkeypatch.setattr(memory, name, tmp_path / name)
     (tmp_path / "MEMINFO").write_text("MemTotal: 9000 kB\nMemAvailable:    4000 kB\n")
@@ -128,13 +135,20 @@ def test_the_first_strategy_that_fits_is_named():
     assert estimate.strategy(10**6) is None
     assert replace(estimate, available=None).strategy() == "dense"
     assert estimate_memory(50_001, 12).strategy(available=16 * 2**30) == "features"
-    assert list(estimate_memory(900, 2, method="onkc").n_bytes) == list(estimate.n_bytes)[:3]
+    assert (
+        list(estimate_memory(900, 2, method="onkc").n_bytes)
+        == list(estimate.n_bytes)[:3]
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_fit_that_does_not_fit_is_refused_with_its_size(name, free_memory, nothing_starts):
+def test_a_fit_that_does_not_fit_is_refused_with_its_size(
+    name, free_memory, nothing_starts
+):
     model, views = METHODS[name](30), views_of(260)
-    needed = estimate_memory(260, 2, n_clusters=30, n_features=10, method=name).n_bytes["dense"]
+    needed = estimate_memory(260, 2, n_clusters=30, n_features=10, method=name).n_bytes[
+        "dense"
+    ]
     free_memory(needed)
     with pytest.raises(AssertionError, match="was started"):
         model.set_params(kernels=KernelBank(**ONE_GAUSSIAN)).fit(views)
@@ -144,14 +158,23 @@ def test_a_fit_that_does_not_fit_is_refused_with_its_size(name, free_memory, not
         model.fit(views)
     free_memory(2**20)
     with pytest.raises(MemoryError, match="in addition to the kernels"):
-        model.set_params(kernels="precomputed").fit(np.stack([view @ view.T for view in views]))
+        model.set_params(kernels="precomputed").fit(
+            np.stack([view @ view.T for view in views])
+        )
 
 
-def test_features_are_named_first_for_samples_that_are_too_many_for_exact_kernels(free_memory):
+def test_features_are_named_first_for_samples_that_are_too_many_for_exact_kernels(
+    free_memory,
+):
     free_memory(2**36)
     view = np.random.default_rng(0).normal(size=(300_000, 1))
-    for method, others in ((SimpleMKKM, "on-the-fly"), (METHODS["lkam"], "fewer samples")):
-        with pytest.raises(MemoryError, match=rf"approximation=Nystroem.*, or .*{others}"):
+    for method, others in (
+        (SimpleMKKM, "on-the-fly"),
+        (METHODS["lkam"], "fewer samples"),
+    ):
+        with pytest.raises(
+            MemoryError, match=rf"approximation=Nystroem.*, or .*{others}"
+        ):
             method(4).fit({"a": view, "b": view[::-1]})
 
 
@@ -174,7 +197,9 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
 
 
 @pytest.mark.parametrize("approximation", [Nystroem(20_000), Linear()])
-def test_products_of_too_many_features_are_refused(approximation, free_memory, nothing_starts):
+def test_products_of_too_many_features_are_refused(
+    approximation, free_memory, nothing_starts
+):
     free_memory(8 * 2**30)
     views = [np.broadcast_to(np.ones(1), (30_000, 20_000))] * 2
     # Two matrices per view and three more, each of the products of 40,000 columns.
@@ -182,14 +207,21 @@ def test_products_of_too_many_features_are_refused(approximation, free_memory, n
         SimpleMKKM(3, approximation=approximation).fit(views)
 
 
-def test_kernels_in_files_are_loaded_to_be_repaired_if_they_fit(tmp_path, monkeypatch, free_memory):
+def test_kernels_in_files_are_loaded_to_be_repaired_if_they_fit(
+    tmp_path, monkeypatch, free_memory
+):
     h5py = pytest.importorskip("h5py")
     X = views_of(40)[0]
     with h5py.File(tmp_path / "kernels.h5", "w") as file:
         # The second kernel is indefinite.
-        dataset = file.create_dataset("K", data=np.stack([X @ X.T, X @ X.T - 30 * np.eye(40)]))
-        # Without repair they would be streamed: they take more than a quarter of what is there.
-        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * 40**2 * 8)
+        dataset = file.create_dataset(
+            "K", data=np.stack([X @ X.T, X @ X.T - 30 * np.eye(40)])
+        )
+        # Without repair they would be streamed: they take more than a quarter of what
+        # is there.
+        monkeypatch.setattr(
+            "mkclust.stack.build.available_bytes", lambda: 4 * 40**2 * 8
+        )
         assert as_stack(dataset, psd="clip").kernels[0].storage == "dense"
         free_memory(5 * 40**2 * 8 - 1)
         with pytest.raises(MemoryError, match="indefinite.*psd='shift'"):
@@ -197,5 +229,7 @@ def test_kernels_in_files_are_loaded_to_be_repaired_if_they_fit(tmp_path, monkey
         assert as_stack(dataset[:], psd="shift").kernels[1].for_new_samples.is_repaired
         free_memory(3 * 40**2 * 8 - 1)
         for options in ({"psd": "clip"}, {"psd": "shift"}, {"streamed": False}):
-            with pytest.raises(MemoryError, match="2 kernels of 40 samples.*streamed=None"):
+            with pytest.raises(
+                MemoryError, match="2 kernels of 40 samples.*streamed=None"
+            ):
                 as_stack(dataset, **options)

@@ -9,7 +9,14 @@ import pytest
 from sklearn.base import clone
 
 from command_line import succeed
-from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, describe, diagnose, suggest_n_clusters
+from mkclust import (
+    AgreementKKM,
+    AverageKKM,
+    SimpleMKKM,
+    describe,
+    diagnose,
+    suggest_n_clusters,
+)
 from mkclust.data.samples import read_samples
 from mkclust.exceptions import MissingnessWarning
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
@@ -49,7 +56,9 @@ def with_empty_rows(frames, observed):
 
 @pytest.fixture(scope="module")
 def joined(problem):
-    return AgreementKKM(3, join="outer", scale="none", random_state=0).fit(problem[2]), problem[2]
+    return AgreementKKM(3, join="outer", scale="none", random_state=0).fit(
+        problem[2]
+    ), problem[2]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +71,9 @@ def test_a_fit_warns_of_clusters_that_follow_the_missingness():
     y, rng = np.arange(N) % 3, np.random.default_rng(0)
     complete = {name: 4 * np.eye(3)[y] + rng.normal(size=(N, 3)) for name in NAMES}
     views = complete | {"mirna": np.where((y == 0)[:, None], np.nan, complete["mirna"])}
-    with pytest.warns(MissingnessWarning, match="'mirna' is missing from 33 % of the samples"):
+    with pytest.warns(
+        MissingnessWarning, match="'mirna' is missing from 33 % of the samples"
+    ):
         model = AverageKKM(3, random_state=0).fit(views)
     assert model.missingness_.follows
     with warnings.catch_warnings():
@@ -87,7 +98,9 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined):
 def test_what_a_mask_says_is_missing_is_not_described(problem):
     _, observed, frames = problem
     views = with_empty_rows(frames, observed)
-    rubbish = {name: np.where(np.isnan(view), 1e6, view) for name, view in views.items()}
+    rubbish = {
+        name: np.where(np.isnan(view), 1e6, view) for name, view in views.items()
+    }
     compact = {name: frame.to_numpy() for name, frame in frames.items()}
     model = AverageKKM(3, random_state=0).fit(rubbish, observed=observed)
     expected = describe(model, views).effects
@@ -150,8 +163,13 @@ def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_ker
     model = AverageKKM(kernels=kernels, missing_views="zero")
     model.set_params(kernels=Parts(model, samples).kernels)
     draws, rng = NullDraws(samples, model, shares), np.random.default_rng(0)
-    # The trace is the number of the kernels that have a sample, but for the centering of the mix.
-    for K in (draws.cloud(rng), draws.shuffled(rng), mix(open_stack(model, samples), shares)):
+    # The trace is the number of the kernels that have a sample, but for the centering
+    # of the mix.
+    for K in (
+        draws.cloud(rng),
+        draws.shuffled(rng),
+        mix(open_stack(model, samples), shares),
+    ):
         assert K.shape == (N, N)
         assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
 
@@ -178,6 +196,8 @@ def test_refits_without_a_view_go_without_the_samples_that_only_it_has(with_gaps
         others = {other: view for other, view in views.items() if other != name}
         seen = np.any([~np.isnan(view).all(axis=1) for view in others.values()], axis=0)
         assert not seen.all()
-        refitted = clone(model).fit({other: view[seen] for other, view in others.items()})
+        refitted = clone(model).fit(
+            {other: view[seen] for other, view in others.items()}
+        )
         expected = adjusted_rand_index(model.labels_[seen], refitted.labels_)
         assert found == pytest.approx(expected, abs=0.02)

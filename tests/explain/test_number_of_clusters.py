@@ -46,7 +46,9 @@ def continuum(shape, n=120):
         "square": np.c_[t, u],
     }[shape]
     Z = (coordinates - coordinates.mean(axis=0)) / coordinates.std(axis=0)
-    return [np.tanh(Z @ rng.normal(size=(Z.shape[1], 8)) + rng.normal(size=8)) for _ in "ab"]
+    return [
+        np.tanh(Z @ rng.normal(size=(Z.shape[1], 8)) + rng.normal(size=8)) for _ in "ab"
+    ]
 
 
 def noise(seed=0, n=120, columns=(6, 6)):
@@ -59,11 +61,15 @@ def test_the_gaps_of_all_numbers_are_those_of_single_solves():
     stack = as_stack(kernels, normalize=False)
     path = cluster_for_all_k(centered(stack.mix(np.full(2, 0.5)).dense()), FEW)
     for k, gap in zip(FEW, path.eigengaps, strict=True):
-        assert gap == pytest.approx(solve_average_kkm(stack, k).relaxation.cluster_gap, abs=1e-4)
+        assert gap == pytest.approx(
+            solve_average_kkm(stack, k).relaxation.cluster_gap, abs=1e-4
+        )
 
 
 def test_tight_clusters_are_found_from_the_seeds_alone():
-    y = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [40, 20, 10, 5, 5]))
+    y = np.random.default_rng(0).permutation(
+        np.repeat(np.arange(5), [40, 20, 10, 5, 5])
+    )
     K = centered((y[:, None] == y).astype(float))
     path = cluster_for_all_k(K, [4, 5])
     assert adjusted_rand_index(y, path.labels[1]) == 1
@@ -93,7 +99,9 @@ def test_directions_that_a_kernel_lacks_play_no_part():
 
 
 def drawn_from(X, kernels, normalize=True):
-    samples = read_samples(X, expected="precomputed" if kernels == "precomputed" else "views")
+    samples = read_samples(
+        X, expected="precomputed" if kernels == "precomputed" else "views"
+    )
     model = AverageKKM(kernels=kernels, normalize=normalize, missing_views="rescale")
     shares = np.full(2, 0.5)
     return mix(open_stack(model, samples), shares), NullDraws(samples, model, shares)
@@ -105,7 +113,9 @@ def test_a_cloud_has_exactly_the_covariance_of_the_samples():
     kernels = {name: view @ view.T for name, view in views.items()}
     for of, X in ((bank, views), ("precomputed", kernels)):
         whole, draws = drawn_from(X, of, normalize=False)
-        own, found = map(np.linalg.eigvalsh, (whole, draws.cloud(np.random.default_rng(0))))
+        own, found = map(
+            np.linalg.eigvalsh, (whole, draws.cloud(np.random.default_rng(0)))
+        )
         # A bank divides each view by its mean squared norm, which rotations keep.
         np.testing.assert_allclose(found, own, atol=1e-8 * own[-1])
 

@@ -34,7 +34,8 @@ def views():
         return pd.DataFrame(values, index, [f"{letter}{i}{EVIL}" for i in range(4)])
 
     views = {
-        f"{name}{EVIL}": table(name, spread) for name, spread in [("a", 4), ("b", 4), ("n", 0)]
+        f"{name}{EVIL}": table(name, spread)
+        for name, spread in [("a", 4), ("b", 4), ("n", 0)]
     }
     views[f"b{EVIL}"][f"level{EVIL}"] = np.array([f"u{EVIL}", f"v{EVIL}", "w"])[y]
     return views
@@ -111,6 +112,8 @@ def test_errors_and_warnings_show_names_as_text(views):
     other_case = right.set_axis([right.index[0].upper(), *right.index[1:]])
     with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
-        AgreementKKM(**options, join="inner").fit({f"left{EVIL}": left, "right": other_case})
+        AgreementKKM(**options, join="inner").fit(
+            {f"left{EVIL}": left, "right": other_case}
+        )
     assert any(r"\x1b" in str(each.message) for each in log)
     assert all(is_shown_as_text(str(each.message)) for each in log)

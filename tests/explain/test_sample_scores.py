@@ -23,7 +23,9 @@ def test_silhouettes_are_scikit_learns_in_the_unit_rows_for_every_method(name, v
     scores = sample_scores(model)
     H = np.asarray(model.embedding_)
     rows = H / np.linalg.norm(H, axis=1, keepdims=True)
-    np.testing.assert_allclose(scores.silhouette, silhouette_samples(rows, model.labels_))
+    np.testing.assert_allclose(
+        scores.silhouette, silhouette_samples(rows, model.labels_)
+    )
     centers = np.array([rows[model.labels_ == c].mean(axis=0) for c in range(3)])
     cosines = rows @ (centers / np.linalg.norm(centers, axis=1, keepdims=True)).T
     own = cosines[np.arange(60), model.labels_]
@@ -44,7 +46,8 @@ def test_a_single_cluster_has_neither_and_a_sample_alone_has_the_silhouette_zero
     assert np.isnan(single.silhouette).all()
     assert np.isnan(single.margin).all()
     model = AverageKKM(3, random_state=0).fit(views)
-    model.labels_ = np.where(np.arange(60) == 7, 4, model.labels_)  # and 3 has no samples
+    # And 3 has no samples.
+    model.labels_ = np.where(np.arange(60) == 7, 4, model.labels_)
     for scores in (sample_scores(model), sample_scores(model, most_compared=0)):
         assert scores.silhouette[7] == 0
         assert np.isfinite(scores.silhouette).all()

@@ -53,22 +53,31 @@ def test_one_resample_is_one_refit_compared_with_the_model(overlapping):
     assert len(part) == found.size == 56
     refitted = clone(model).fit([view[part] for view in overlapping])
     known = model.labels_[part]
-    assert found.agreements[0] == pytest.approx(adjusted_rand_index(known, refitted.labels_))
+    assert found.agreements[0] == pytest.approx(
+        adjusted_rand_index(known, refitted.labels_)
+    )
     # The pairing of clusters that keeps most samples is the one behind the accuracy.
-    assert found.samples[part].mean() == pytest.approx(clustering_accuracy(known, refitted.labels_))
+    assert found.samples[part].mean() == pytest.approx(
+        clustering_accuracy(known, refitted.labels_)
+    )
     for c in range(3):
-        assert found.clusters[c] == pytest.approx(found.samples[part][known == c].mean())
+        assert found.clusters[c] == pytest.approx(
+            found.samples[part][known == c].mean()
+        )
 
 
 def test_an_approximated_model_is_resampled_with_as_many_landmarks_as_there_are(views):
-    model = SimpleMKKM(3, approximation=Nystroem(n_components=85), random_state=0).fit(views)
+    model = SimpleMKKM(3, approximation=Nystroem(n_components=85), random_state=0).fit(
+        views
+    )
     found = stability(model, views, n_resamples=2)
     assert found.size == 72
     assert found.mean > 0.9
 
 
 @pytest.mark.parametrize(
-    "settings", [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}]
+    "settings",
+    [{"n_resamples": 0}, {"fraction": 1.0}, {"max_samples": 2}, {"random_state": "x"}],
 )
 def test_senseless_settings_are_refused(views, settings):
     model = AverageKKM(3, random_state=0).fit(views)
@@ -98,7 +107,8 @@ def test_whatever_draws_features_draws_others_in_every_refit(clear):
     sampler = RBFSampler(gamma=0.05, n_components=8, random_state=3)
     approximation = make_pipeline(StandardScaler(), sampler)
     first, again, other = (
-        landmarks(approximation, clear, n_resamples=3, random_state=seed) for seed in (0, 0, 1)
+        landmarks(approximation, clear, n_resamples=3, random_state=seed)
+        for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first.agreements, again.agreements)
     assert len({*first.agreements, *other.agreements}) > 3

@@ -25,10 +25,14 @@ def model(frames):
 def annotated(frame):
     frame = frame.rename(columns=str)
     names = pd.DataFrame(index=frame.columns)
-    return anndata.AnnData(frame.to_numpy(), obs=pd.DataFrame(index=frame.index), var=names)
+    return anndata.AnnData(
+        frame.to_numpy(), obs=pd.DataFrame(index=frame.index), var=names
+    )
 
 
-def test_observations_are_matched_by_name_and_further_ones_have_nothing(frames, model, tmp_path):
+def test_observations_are_matched_by_name_and_further_ones_have_nothing(
+    frames, model, tmp_path
+):
     rng = np.random.default_rng(1)
     more = pd.concat([frames["v0"], frames["v0"].rename(index=lambda name: f"{name}!")])
     data = annotated(more.iloc[rng.permutation(120)])
@@ -40,7 +44,9 @@ def test_observations_are_matched_by_name_and_further_ones_have_nothing(frames, 
     expected = pd.DataFrame(model.embedding_, model.sample_ids_).assign(
         label=model.labels_, silhouette=sample_scores(model).silhouette
     )
-    pd.testing.assert_frame_equal(found.loc[model.sample_ids_], expected, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        found.loc[model.sample_ids_], expected, check_dtype=False
+    )
     others = found.drop(model.sample_ids_)
     assert (others.pop("label") == -1).all()
     assert others.isna().all(axis=None)
@@ -80,7 +86,9 @@ def graph(frames):
     return AgreementKKM(3, random_state=0).fit(frames)
 
 
-def test_the_graph_and_its_embedding_are_written_as_scanpy_reads_them(frames, graph, tmp_path):
+def test_the_graph_and_its_embedding_are_written_as_scanpy_reads_them(
+    frames, graph, tmp_path
+):
     rng = np.random.default_rng(1)
     more = pd.concat([frames["v0"], frames["v0"].rename(index=lambda name: f"{name}!")])
     data = annotated(more.iloc[rng.permutation(120)])
@@ -100,12 +108,16 @@ def test_the_graph_and_its_embedding_are_written_as_scanpy_reads_them(frames, gr
         again.obsp["mkclust_connectivities"].toarray(), again.obs_names, again.obs_names
     )
     ids = graph.sample_ids_
-    np.testing.assert_allclose(links.loc[ids, ids], graph.connectivities(frames).toarray())
+    np.testing.assert_allclose(
+        links.loc[ids, ids], graph.connectivities(frames).toarray()
+    )
     assert not links.drop(ids).to_numpy().any()
     assert not links.drop(columns=ids).to_numpy().any()
 
 
-def test_the_graph_of_kernels_and_of_anchors_is_written_if_their_input_is_passed(frames):
+def test_the_graph_of_kernels_and_of_anchors_is_written_if_their_input_is_passed(
+    frames,
+):
     K = np.array([frame @ frame.T for frame in frames.values()])
     of_kernels = AgreementKKM(3, kernels="precomputed", random_state=0).fit(K)
     of_anchors = AgreementKKM(3, anchors=40, learn_from=50, random_state=0).fit(frames)

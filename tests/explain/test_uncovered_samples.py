@@ -42,7 +42,9 @@ def counts(seed, empty=EMPTY):
 
 def frames(*seeds):
     return {
-        f"text {seed}": pd.DataFrame(counts(seed), IDS).rename(columns=lambda j: f"w{j}")
+        f"text {seed}": pd.DataFrame(counts(seed), IDS).rename(
+            columns=lambda j: f"w{j}"
+        )
         for seed in seeds
     }
 
@@ -126,7 +128,9 @@ def test_new_samples_without_a_neighbor_are_named_and_the_others_are_as_without_
         view[2], view[5] = 0, 0
         view[2, 300] = 9  # a word of no sample of the fit
     new["b"][5] = views["b"][5]
-    with pytest.warns(UncoveredSamplesWarning, match="1 of 8 samples has no entry, or no n.*: 2"):
+    with pytest.warns(
+        UncoveredSamplesWarning, match="1 of 8 samples has no entry, or no n.*: 2"
+    ):
         labels = model.predict(new)
     assert np.flatnonzero(labels == -1).tolist() == [2]
     kept = np.delete(np.arange(8), 2)
@@ -136,7 +140,9 @@ def test_new_samples_without_a_neighbor_are_named_and_the_others_are_as_without_
 
 
 def test_samples_without_links_are_left_out_of_a_graph():
-    links = (np.random.default_rng(0).random((N, N)) < np.where(Y[:, None] == Y, 0.2, 0.005)) * 1.0
+    links = (
+        np.random.default_rng(0).random((N, N)) < np.where(Y[:, None] == Y, 0.2, 0.005)
+    ) * 1.0
     links = np.triu(links, 1) + np.triu(links, 1).T
     links[EMPTY], links[:, EMPTY] = 0, 0
     model = fit(AverageKKM(3, kernels="graph", random_state=0), [links])
@@ -153,7 +159,9 @@ def test_too_few_samples_with_a_neighbor_are_refused_with_their_number():
 @pytest.mark.parametrize("kernels", ["auto", "cosine", "hellinger", "jaccard"])
 def test_rows_of_zeros_say_nothing_to_kernels_of_directions(kernels):
     for form in (np.asarray, csr_array):
-        model = fit(AverageKKM(3, kernels=kernels, random_state=0), {"a": form(counts(1))})
+        model = fit(
+            AverageKKM(3, kernels=kernels, random_state=0), {"a": form(counts(1))}
+        )
         assert np.flatnonzero(model.labels_ == -1).tolist() == EMPTY
 
 
@@ -164,7 +172,9 @@ def test_rows_of_zeros_are_points_like_others_to_kernels_of_distances(kernels):
 
 
 def test_one_table_and_an_approximation_follow_the_same_rule():
-    model = fit(SimpleMKKM(3, approximation=Nystroem(40), random_state=0), csr_array(counts(1)))
+    model = fit(
+        SimpleMKKM(3, approximation=Nystroem(40), random_state=0), csr_array(counts(1))
+    )
     assert np.flatnonzero(model.labels_ == -1).tolist() == EMPTY
 
 
@@ -173,11 +183,16 @@ def test_a_sample_with_an_entry_in_some_view_has_a_cluster():
     views = {"text": counts(1), "title": counts(2, EMPTY[:2]), "numbers": numbers}
     assert AverageKKM(3, random_state=0).fit(views).labels_.min() == 0
     del views["numbers"]
-    assert fit(AverageKKM(3, random_state=0), views).uncovered_samples_.tolist() == EMPTY[:2]
+    assert (
+        fit(AverageKKM(3, random_state=0), views).uncovered_samples_.tolist()
+        == EMPTY[:2]
+    )
 
 
 @pytest.mark.parametrize("method", [AgreementKKM, AnchoredMKKM])
-def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_without_a_cluster(method):
+def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_without_a_cluster(
+    method,
+):
     views, rng = {}, np.random.default_rng(0)
     for name in "abcd":
         views[name] = 8 * np.eye(3, 4)[Y] + rng.normal(size=(N, 4))
@@ -190,12 +205,17 @@ def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_withou
     assert adjusted_rand_index(Y[:60], model.labels_[:60]) == 1
     assert set(model.labels_[60:].tolist()) == {-1}
     np.testing.assert_allclose(model.weights_, [0.5, 0.5, 0, 0], atol=0.02)
-    # A graph that is not centered has a direction less for what sets the clusters apart.
+    # A graph that is not centered has a direction less for what sets the clusters
+    # apart.
     atol = 0.15 if method is AgreementKKM else 0.02
     np.testing.assert_allclose(model.alignments_, [1, 1, 0, 0], atol=atol)
     assert describe(model, views).sizes == (20, 20, 20)
-    assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(range(60, N))
-    np.testing.assert_allclose(diagnose(model, views).table["agreement"], [1, 1, np.nan, np.nan])
+    assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(
+        range(60, N)
+    )
+    np.testing.assert_allclose(
+        diagnose(model, views).table["agreement"], [1, 1, np.nan, np.nan]
+    )
 
 
 def test_kernels_with_nothing_of_a_sample_follow_the_same_rule():
@@ -205,16 +225,21 @@ def test_kernels_with_nothing_of_a_sample_follow_the_same_rule():
     with pytest.warns(UncoveredSamplesWarning):
         assert model.predict(K).tolist() == model.labels_.tolist()
     own = np.stack([each.diagonal() for each in K])
-    for columns in (np.arange(N), OTHERS):  # similarities to all samples, or to those clustered
+    # Similarities to all samples, or to those clustered.
+    for columns in (np.arange(N), OTHERS):
         with pytest.warns(UncoveredSamplesWarning, match="1 of 4 samples has"):
             new = model.predict(K[:, 3:7][:, :, columns], own[:, 3:7])
         assert new.tolist() == model.labels_[3:7].tolist()
-    alone = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(K[:, OTHERS][:, :, OTHERS])
+    alone = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(
+        K[:, OTHERS][:, :, OTHERS]
+    )
     assert model.labels_[OTHERS].tolist() == alone.labels_.tolist()
     mixed = model.mixed_kernel(K)
     assert not mixed[EMPTY].any()
     np.testing.assert_allclose(
-        mixed[np.ix_(OTHERS, OTHERS)], alone.mixed_kernel(K[:, OTHERS][:, :, OTHERS]), atol=1e-12
+        mixed[np.ix_(OTHERS, OTHERS)],
+        alone.mixed_kernel(K[:, OTHERS][:, :, OTHERS]),
+        atol=1e-12,
     )
 
 
@@ -242,7 +267,9 @@ def test_too_few_samples_with_an_entry_are_refused():
 def test_explanations_leave_out_samples_without_an_entry(fitted):
     model, X = fitted
     assert model.uncovered_samples_.tolist() == IDS[EMPTY].tolist()
-    alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
+    alone = SimpleMKKM(3, random_state=0).fit(
+        {n: each.iloc[OTHERS] for n, each in X.items()}
+    )
     described = describe(model, X)
     assert sum(described.sizes) == len(OTHERS)
     assert described.effects == describe(alone, X).effects
@@ -275,7 +302,9 @@ def test_pictures_data_and_reports_leave_out_or_name_samples_without_an_entry(fi
     assert "87 samples" in page
 
 
-def test_the_command_line_writes_minus_one_for_samples_without_an_entry(tmp_path, monkeypatch):
+def test_the_command_line_writes_minus_one_for_samples_without_an_entry(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     for name, table in frames(1, 2).items():
         table.to_csv(f"{name[-1]}.csv", index_label="id")

@@ -19,7 +19,9 @@ def far_apart(sizes, distance, seed=0, n_views=2):
     """Return views in which clusters of some sizes are that many standard deviations apart."""
     rng, y = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
     centers = distance * np.eye(len(sizes), 6)
-    views = {f"view {v}": centers[y] + rng.normal(size=(len(y), 6)) for v in range(n_views)}
+    views = {
+        f"view {v}": centers[y] + rng.normal(size=(len(y), 6)) for v in range(n_views)
+    }
     return views, y
 
 
@@ -39,7 +41,9 @@ def test_the_embedding_is_that_of_the_graph_written_out(n_views):
     few = [(1, in_mix[5]), (1, in_mix[10])]
     all_lists = [(1, links) for links in in_mix.values()]
     for view in K if n_views > 1 else []:
-        all_lists += [(1 / n_views, links_of(lists_of(view, size))) for size in (5, 10, 20)]
+        all_lists += [
+            (1 / n_views, links_of(lists_of(view, size))) for size in (5, 10, 20)
+        ]
 
     sums = [leading(graph_of(each), 3)[0].sum() for each in (few, all_lists)]
     assert min(abs(model.objective_ - each) for each in sums) < 1e-6
@@ -51,7 +55,9 @@ def test_the_better_setting_has_the_higher_modularity_in_the_longest_lists():
     members = lists_of(K.mix(np.array([0.5, 0.5])).dense(), 20)
     graph = Graph(rows_of_unit_length(scipy.sparse.csr_array(members)))
     for labels in (y, np.arange(90) % 3):
-        assert graph.modularity(labels) == pytest.approx(modularity(links_of(members), labels))
+        assert graph.modularity(labels) == pytest.approx(
+            modularity(links_of(members), labels)
+        )
 
 
 def test_a_product_with_the_graph_is_that_of_its_rows():
@@ -59,7 +65,9 @@ def test_a_product_with_the_graph_is_that_of_its_rows():
     graph = Graph(scipy.sparse.random_array((40, 60), density=0.1, rng=rng))
     V = rng.normal(size=(40, 3))
     np.testing.assert_allclose(graph @ V, graph.rows(slice(None)) @ V, atol=1e-12)
-    np.testing.assert_allclose(graph.rows(np.array([3, 1]))[0], graph.rows(slice(3, 4))[0])
+    np.testing.assert_allclose(
+        graph.rows(np.array([3, 1]))[0], graph.rows(slice(3, 4))[0]
+    )
     np.testing.assert_allclose(np.diagonal(graph.rows(slice(None))), 0, atol=1e-12)
 
 
@@ -143,9 +151,14 @@ def test_one_kernel_and_as_many_clusters_as_there_can_be():
 def test_samples_without_a_neighbor_are_named_and_the_others_clustered():
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
-    text = ((rng.random((90, 60)) < 0.25) & (np.arange(60) % 3 == y[:, None])).astype(float)
+    text = ((rng.random((90, 60)) < 0.25) & (np.arange(60) % 3 == y[:, None])).astype(
+        float
+    )
     text[[4, 17]] = 0.0
-    views = {"text": scipy.sparse.csr_array(text), "title": scipy.sparse.csr_array(text * 2)}
+    views = {
+        "text": scipy.sparse.csr_array(text),
+        "title": scipy.sparse.csr_array(text * 2),
+    }
     with pytest.warns(UserWarning, match="4 and 17"):
         model = fitted(views, 3)
     known = np.setdiff1d(np.arange(90), [4, 17])

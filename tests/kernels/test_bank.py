@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import (
+    cosine_similarity,
+    linear_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
 
 from mkclust.kernels import KernelBank
 from mkclust.stack import RowSource
@@ -20,7 +25,10 @@ def rng():
 @pytest.fixture
 def views(rng):
     # More rows than one block, so that the seams between blocks are tested too.
-    return {"pixels": rng.normal(size=(300, 4)) + 2, "words": rng.exponential(size=(300, 9))}
+    return {
+        "pixels": rng.normal(size=(300, 4)) + 2,
+        "words": rng.exponential(size=(300, 9)),
+    }
 
 
 def bank_by_scikit_learn(X, Y, widths, polynomials, linear):
@@ -29,7 +37,11 @@ def bank_by_scikit_learn(X, Y, widths, polynomials, linear):
     for offset, degree in polynomials:
         yield polynomial_kernel(X, Y, gamma=1 / scale, coef0=offset, degree=degree)
     if linear is not None:
-        yield linear_kernel(X, Y) / scale if linear == "linear" else cosine_similarity(X, Y)
+        yield (
+            linear_kernel(X, Y) / scale
+            if linear == "linear"
+            else cosine_similarity(X, Y)
+        )
 
 
 @pytest.mark.parametrize("linear", ["linear", "cosine", None])
@@ -62,15 +74,27 @@ def test_kernels_of_the_training_views_are_exactly_symmetric(views):
 def test_kernels_on_the_fly_are_those_of_the_dense_bank(views, rng, dtype):
     views = {name: view.astype(dtype) for name, view in views.items()}
     views["words"][[5, 77]], views["words"][9] = views["words"][40], 0
-    new = {name: rng.normal(size=(70, view.shape[1])).astype(dtype) for name, view in views.items()}
-    dense, lazy = KernelBank(linear="cosine"), KernelBank(linear="cosine", on_the_fly=True)
+    new = {
+        name: rng.normal(size=(70, view.shape[1])).astype(dtype)
+        for name, view in views.items()
+    }
+    dense, lazy = (
+        KernelBank(linear="cosine"),
+        KernelBank(linear="cosine", on_the_fly=True),
+    )
     K, rows = dense.fit_transform(views), lazy.fit_transform(views)
     assert isinstance(rows, RowSource)
     assert (rows.n_kernels, rows.n_samples, rows.dtype) == (*K.shape[:2], K.dtype)
-    close = {"rtol": 1e-9, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    close = (
+        {"rtol": 1e-9, "atol": 1e-12}
+        if dtype == np.float64
+        else {"rtol": 1e-5, "atol": 1e-6}
+    )
     np.testing.assert_allclose(rows.rows(33, 134), K[:, 33:134], **close)
     np.testing.assert_allclose(rows.diagonal(), np.einsum("pii->pi", K), **close)
-    np.testing.assert_allclose(rows.only([20, 0]).rows(2, 99), K[[20, 0], 2:99], **close)
+    np.testing.assert_allclose(
+        rows.only([20, 0]).rows(2, 99), K[[20, 0], 2:99], **close
+    )
     expected, cross = dense.transform(new), lazy.transform(new)
     np.testing.assert_allclose(cross.rows(50, 10**6), expected[:, 50:], **close)
     blocks = np.concatenate([np.stack(block) for _, block in cross.blocks()], axis=1)
@@ -85,7 +109,11 @@ def test_new_views_unlike_the_training_views_are_refused(views):
         (views, {"pixels": pixels}, "fitted on .*'words': 9"),
         (pixels, [pixels, words], "fitted on .*'table': 4"),
         # The very words that scikit-learn's checks of estimators require.
-        (pixels, words, "X has 9 features, but KernelBank is expecting 4 features as input"),
+        (
+            pixels,
+            words,
+            "X has 9 features, but KernelBank is expecting 4 features as input",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             KernelBank().fit(fitted).transform(new)
@@ -96,8 +124,14 @@ def test_new_views_unlike_the_training_views_are_refused(views):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        *(({"widths": value}, "widths=") for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)),
-        *(({"polynomials": p}, "polynomials=") for p in (2, ((1,),), ((-1, 2),), ((1, 2.5),))),
+        *(
+            ({"widths": value}, "widths=")
+            for value in ((1.0, 0.0), (np.inf,), ("1",), 1.0)
+        ),
+        *(
+            ({"polynomials": p}, "polynomials=")
+            for p in (2, ((1,),), ((-1, 2),), ((1, 2.5),))
+        ),
         ({"linear": "quadratic"}, "linear='quadratic'"),
         ({"widths": (), "polynomials": (), "linear": None}, "leaves no kernel"),
     ],

@@ -28,7 +28,9 @@ def components(n_components, seed=0, n=N, **options):
 @pytest.mark.parametrize("n_components", [3, 10, 30])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("solver", ["full", "covariance_eigh", "arpack", "randomized"])
-def test_components_are_recognized_in_any_precision_by_any_solver(n_components, dtype, solver):
+def test_components_are_recognized_in_any_precision_by_any_solver(
+    n_components, dtype, solver
+):
     rows = measured(np.random.default_rng(n_components)).astype(dtype)
     scores = PCA(n_components, svd_solver=solver, random_state=0).fit_transform(rows)
     assert scores.dtype == dtype
@@ -49,7 +51,9 @@ def test_components_are_recognized_in_any_precision_by_any_solver(n_components, 
         lambda rng, shape: rng.poisson(3, size=shape),
     ],
 )
-def test_independent_columns_are_no_components_even_in_the_order_of_their_spreads(n_columns, draw):
+def test_independent_columns_are_no_components_even_in_the_order_of_their_spreads(
+    n_columns, draw
+):
     rng = np.random.default_rng(n_columns)
     for n in (25, 100, 1000):
         for _ in range(10):
@@ -65,7 +69,9 @@ def test_columns_with_a_few_huge_entries_are_no_components():
 
 def test_the_levels_of_a_balanced_design_are_no_components():
     grid = np.meshgrid(*[np.arange(5)] * 3)
-    design = np.stack([10.0 ** (2 - p) * each.ravel() for p, each in enumerate(grid)], axis=1)
+    design = np.stack(
+        [10.0 ** (2 - p) * each.ravel() for p, each in enumerate(grid)], axis=1
+    )
     assert np.abs(np.corrcoef(design.T) - np.eye(3)).max() < 1e-12
     assert not are_components(design)
 
@@ -73,7 +79,9 @@ def test_the_levels_of_a_balanced_design_are_no_components():
 def test_a_scale_that_is_asked_for_is_that_of_components_too():
     scores = components(10)
     asked = KernelBank(**ONE, scale="standard").fit_transform({"cells": scores})
-    by_hand = KernelBank(**ONE, scale="none").fit_transform({"cells": scores / scores.std(axis=0)})
+    by_hand = KernelBank(**ONE, scale="none").fit_transform(
+        {"cells": scores / scores.std(axis=0)}
+    )
     np.testing.assert_allclose(asked, by_hand, atol=1e-10)
 
 
@@ -100,8 +108,13 @@ def test_fits_and_predictions_leave_components_as_they_are(options):
 @pytest.mark.slow
 def test_components_of_more_samples_than_features_are_learned_from_are_left_as_they_are():
     scores = components(6, n=21_000)
-    views = {"rna": scores, "protein": scores + np.random.default_rng(0).normal(size=scores.shape)}
-    model = AnchoredMKKM(4, approximation=Nystroem(n_components=20), random_state=0).fit(views)
+    views = {
+        "rna": scores,
+        "protein": scores + np.random.default_rng(0).normal(size=scores.shape),
+    }
+    model = AnchoredMKKM(
+        4, approximation=Nystroem(n_components=20), random_state=0
+    ).fit(views)
     rna, protein = model.summary().splitlines()[2:4]
     assert "rna: rows as they are" in rna
     assert "divided by their spread" in protein

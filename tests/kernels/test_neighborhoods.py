@@ -97,9 +97,15 @@ def tied_views(kind, rng):
         "grid": lambda: rng.integers(4, size=(90, 2)) * 0.1 + 7,
         "copies": lambda: rng.normal(size=(6, 3))[rng.integers(6, size=90)],
         "loud": lambda: rng.integers(3, size=(90, 3)) * [0.1, 0.3, 90.0],
-        "directions": lambda: np.eye(4)[rng.integers(4, size=90)] * rng.choice([-1.0, 1], (90, 1)),
-        "words": lambda: rng.poisson(0.08, size=(30, 80))[rng.integers(30, size=90)].astype(float),
-        "distances": lambda: np.abs(np.subtract.outer(*[rng.integers(9, size=90) * 0.1] * 2)),
+        "directions": lambda: (
+            np.eye(4)[rng.integers(4, size=90)] * rng.choice([-1.0, 1], (90, 1))
+        ),
+        "words": lambda: rng.poisson(0.08, size=(30, 80))[
+            rng.integers(30, size=90)
+        ].astype(float),
+        "distances": lambda: np.abs(
+            np.subtract.outer(*[rng.integers(9, size=90) * 0.1] * 2)
+        ),
     }
     return rows[kind]()
 
@@ -127,7 +133,8 @@ def test_equal_samples_have_equal_neighborhoods_in_any_order(kind, seed):
     new = X[:7] if kind == "distances" else X[:7] + 0.1 * rng.random((7, X.shape[1]))
     of_new = new[:, order] if kind == "distances" else new
     before, after = (
-        entries(bank.transform([rows])[0]) for bank, rows in zip(banks, (new, of_new), strict=True)
+        entries(bank.transform([rows])[0])
+        for bank, rows in zip(banks, (new, of_new), strict=True)
     )
     np.testing.assert_allclose(after, before[:, order], atol=1e-9)
 
@@ -147,7 +154,9 @@ def test_new_samples_join_neighborhoods_by_the_formula(r):
         found = bank.transform([new, new])[0].toarray()
         np.testing.assert_allclose(found[rest], expected[rest], atol=1e-14)
         # The very sample that the bank knows has its similarities.
-        np.testing.assert_allclose(found[2], bank.transform([X, X])[0].toarray()[4], atol=1e-14)
+        np.testing.assert_allclose(
+            found[2], bank.transform([X, X])[0].toarray()[4], atol=1e-14
+        )
         np.testing.assert_array_equal(bank.self_similarity([new, new]), np.ones((2, 8)))
 
 
@@ -165,9 +174,14 @@ def test_other_numbers_of_neighbors_are_refused(neighbors):
 
 
 def test_neighborhoods_that_say_nothing_are_refused():
-    for neighbors, message in ((60, "neighbors=60 .* 59 others"), (59, "fewer neighbors")):
+    for neighbors, message in (
+        (60, "neighbors=60 .* 59 others"),
+        (59, "fewer neighbors"),
+    ):
         with pytest.raises(ValueError, match=message):
-            AverageKKM(3, kernels=KernelBank(**GAUSSIAN, neighbors=neighbors)).fit(blobs())
+            AverageKKM(3, kernels=KernelBank(**GAUSSIAN, neighbors=neighbors)).fit(
+                blobs()
+            )
 
 
 def test_samples_without_neighbors_are_named_and_left_out_if_they_have_none_in_any_kernel():
@@ -177,22 +191,31 @@ def test_samples_without_neighbors_are_named_and_left_out_if_they_have_none_in_a
     views["a"][[3, 8]] = np.eye(5)[3:]  # at right angles to all others
     frames = {name: pd.DataFrame(view, ids) for name, view in views.items()}
     model = AverageKKM(2, kernels=KernelBank(**COSINE, neighbors=4), random_state=0)
-    for X, message in ((views, r"in a, 2 samples \(3 and 8\)"), (frames, r"in a, .*\(s3 and s8\)")):
+    for X, message in (
+        (views, r"in a, 2 samples \(3 and 8\)"),
+        (frames, r"in a, .*\(s3 and s8\)"),
+    ):
         with pytest.warns(NeighborhoodsWarning, match=message):
             assert model.fit(X).labels_.shape == (30,)
-    with pytest.warns(UncoveredSamplesWarning, match=r"2 of 30 .* no neighbor.*: 3 and 8\."):
+    with pytest.warns(
+        UncoveredSamplesWarning, match=r"2 of 30 .* no neighbor.*: 3 and 8\."
+    ):
         model.fit({"a": views["a"]})
     assert np.flatnonzero(model.labels_ == -1).tolist() == [3, 8]
 
 
 def test_more_unconnected_groups_than_clusters_are_told():
-    X = 100 * np.repeat(np.arange(5.0), 10)[:, None] + np.random.default_rng(0).normal(size=(50, 2))
+    X = 100 * np.repeat(np.arange(5.0), 10)[:, None] + np.random.default_rng(0).normal(
+        size=(50, 2)
+    )
     with pytest.warns(NeighborhoodsWarning, match="form 5 groups.*n_clusters=3"):
-        model = AverageKKM(3, kernels=KernelBank(**GAUSSIAN, neighbors=4), random_state=0).fit(
-            [X, X]
-        )
+        model = AverageKKM(
+            3, kernels=KernelBank(**GAUSSIAN, neighbors=4), random_state=0
+        ).fit([X, X])
     assert model.n_components_ == 5
     with warnings.catch_warnings():
         warnings.simplefilter("error", NeighborhoodsWarning)
-        model = AverageKKM(5, kernels=KernelBank(**GAUSSIAN, neighbors=9), random_state=0)
+        model = AverageKKM(
+            5, kernels=KernelBank(**GAUSSIAN, neighbors=9), random_state=0
+        )
         assert model.fit([X, X]).n_components_ == 5

@@ -77,9 +77,13 @@ EXPECTED = {
     "polynomial": lambda X: polynomial_kernel(
         X, degree=2, gamma=1 / np.mean(np.sum(X**2, axis=1)), coef0=1
     ),
-    "laplacian": lambda X: laplacian_kernel(X, gamma=1 / np.median(pdist(X, "cityblock"))),
+    "laplacian": lambda X: laplacian_kernel(
+        X, gamma=1 / np.median(pdist(X, "cityblock"))
+    ),
     "chi2": lambda X: chi2_kernel(
-        X, gamma=1 / np.median(-np.log(chi2_kernel(X, gamma=1))[np.triu_indices(len(X), 1)])
+        X,
+        gamma=1
+        / np.median(-np.log(chi2_kernel(X, gamma=1))[np.triu_indices(len(X), 1)]),
     ),
     "hellinger": lambda X: np.sqrt(shares(X)) @ np.sqrt(shares(X)).T,
     "jaccard": smaller_by_larger,
@@ -109,14 +113,17 @@ def kernel(rule, view, **parameters):
 @pytest.mark.parametrize("name", [name for name in EVERY if RULES[name].by_name])
 def test_a_kernel_by_name_is_what_its_name_says(name):
     view = example(name)
-    np.testing.assert_allclose(kernel(name, view), EXPECTED[name](view), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel(name, view), EXPECTED[name](view), rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", EVERY)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_kernels_are_the_same_in_every_library(rule, library):
     view, bank = example(rule), bank_of(rule)
-    places = 5 + np.flatnonzero(view[5:25].any(axis=1))  # several rows of zeros are alike
+    # Several rows of zeros are alike.
+    places = 5 + np.flatnonzero(view[5:25].any(axis=1))
     some, whole = as_library(library, view[places]), kernel(rule, view)
     there = dense(bank.fit_transform({"a": as_library(library, view)}))
     np.testing.assert_allclose(there, whole, rtol=1e-9, atol=1e-11)
@@ -124,10 +131,14 @@ def test_kernels_are_the_same_in_every_library(rule, library):
     np.testing.assert_allclose(own, np.diagonal(whole)[places], atol=1e-11)
     restored = pickle.loads(pickle.dumps(bank))
     if rule != "graph":  # new rows of which have no column of their own
-        np.testing.assert_allclose(dense(bank.transform({"a": some})), whole[places], atol=1e-11)
+        np.testing.assert_allclose(
+            dense(bank.transform({"a": some})), whole[places], atol=1e-11
+        )
         on_host = dense(restored.transform({"a": view[places]}))
         np.testing.assert_allclose(on_host, whole[places], atol=1e-11)
-    single = dense(bank_of(rule).fit_transform({"a": as_library(library, view.astype("float32"))}))
+    single = dense(
+        bank_of(rule).fit_transform({"a": as_library(library, view.astype("float32"))})
+    )
     np.testing.assert_allclose(single, whole, atol=2e-5)
 
 
@@ -145,7 +156,9 @@ def test_kernels_of_a_sparse_view_are_those_of_its_entries(rule, parameters):
     new = view[3:8] * (0.5 if rule in ("sparse", "graph") else 1)
     held = dense(given_dense.transform({"a": new}))
     for rows in (csr_array(new), new):
-        np.testing.assert_allclose(dense(given_sparse.transform({"a": rows})), held, atol=1e-12)
+        np.testing.assert_allclose(
+            dense(given_sparse.transform({"a": rows})), held, atol=1e-12
+        )
 
 
 @given(st.sampled_from(EVERY), st.integers(0, 50), st.floats(1e-6, 1e6))
@@ -165,7 +178,9 @@ def test_a_new_category_equals_no_known_one():
     bank, new = bank_of("overlap").fit({"a": codes()}), codes()[:1].copy()
     new[0, 1] = 9
     matches = (new == codes()).sum(axis=1)
-    np.testing.assert_allclose(bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12)
+    np.testing.assert_allclose(
+        bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12
+    )
     assert bank.self_similarity({"a": new})[0, 0] == pytest.approx(1)
 
 
@@ -194,12 +209,28 @@ def test_distances_may_be_rounded():
 @pytest.mark.parametrize(
     ("name", "view", "message"),
     [
-        ("chi2", -numbers(), "View 'a' cannot have the kernel 'chi2', which takes no negative"),
-        ("overlap", numbers(), "few values per column: found .* in column 0, of 40 rows"),
+        (
+            "chi2",
+            -numbers(),
+            "View 'a' cannot have the kernel 'chi2', which takes no negative",
+        ),
+        (
+            "overlap",
+            numbers(),
+            "few values per column: found .* in column 0, of 40 rows",
+        ),
         ("overlap", csr_array(numbers()), "'overlap'.*sparse"),
         ("from_distances", csr_array(distances()), "'from_distances'.*sparse"),
-        ("from_distances", numbers(), "one column per sample: found 6 columns, 40 samples"),
-        ("from_distances", distances() + np.eye(N), "zero diagonal: .*kernels='precomputed'"),
+        (
+            "from_distances",
+            numbers(),
+            "one column per sample: found 6 columns, 40 samples",
+        ),
+        (
+            "from_distances",
+            distances() + np.eye(N),
+            "zero diagonal: .*kernels='precomputed'",
+        ),
         ("from_distances", np.triu(distances()), "symmetric: found .*D\\[D.index\\]"),
         ("from_distances", np.zeros((N, N)), "zero, or too small to square"),
         ("self-tuning", np.ones((N, 3)), "in view 'a' are identical"),

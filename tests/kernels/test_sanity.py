@@ -29,7 +29,15 @@ def warned(X, **parameters):
 def test_sound_kernels_are_not_warned_of():
     digits = {name: rows[:600] for name, rows in load("digits").views.items()}
     assert warned(digits) == warned(digits, rules="kind") == []
-    for name in ("self-tuning", "linear", "cosine", "laplacian", "chi2", "hellinger", "jaccard"):
+    for name in (
+        "self-tuning",
+        "linear",
+        "cosine",
+        "laplacian",
+        "chi2",
+        "hellinger",
+        "jaccard",
+    ):
         assert warned(digits["pixels"], rules=name) == []
 
 
@@ -38,7 +46,11 @@ def test_a_column_that_drowns_the_others_is_named(library):
     loud = blobs() * [1, 1, 6, 1, 1, 1]
     (message,) = warned({"lab": as_library(library, loud)})
     assert message.startswith("View 'lab': column 2 ")
-    for remedy in ("kind", {"lab": view(StandardScaler(), "gaussian")}, {"lab": "cosine"}):
+    for remedy in (
+        "kind",
+        {"lab": view(StandardScaler(), "gaussian")},
+        {"lab": "cosine"},
+    ):
         assert warned({"lab": loud}, rules=remedy) == []
     assert warned({"lab": loud[:, 1:3]}) == []  # of two columns one always does
 
@@ -50,12 +62,18 @@ def noise(d):
 @pytest.mark.parametrize(
     ("X", "parameters", "message"),
     [
-        (blobs(), {"widths": (100.0,)}, "'gaussian x100', is nearly flat.*smaller widths"),
+        (
+            blobs(),
+            {"widths": (100.0,)},
+            "'gaussian x100', is nearly flat.*smaller widths",
+        ),
         (noise(20_000), {}, "nearly flat: .* equally similar .*'cosine'"),
         (noise(30), {"widths": (0.05,)}, "nearly the identity.*larger widths"),
     ],
 )
-def test_a_kernel_that_hardly_distinguishes_samples_is_warned_of(X, parameters, message):
+def test_a_kernel_that_hardly_distinguishes_samples_is_warned_of(
+    X, parameters, message
+):
     (found,) = warned({"a": X}, **parameters)
     assert re.search(f"View 'a': .*{message}", found)
 

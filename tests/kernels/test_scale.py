@@ -22,7 +22,9 @@ def test_the_unit_of_a_column_does_not_matter(wine, seed):
     views, y = wine
     rng = np.random.default_rng(seed)
     expected = AgreementKKM(3, random_state=0).fit(views)
-    units = {name: 10 ** rng.uniform(-4, 4, view.shape[1]) for name, view in views.items()}
+    units = {
+        name: 10 ** rng.uniform(-4, 4, view.shape[1]) for name, view in views.items()
+    }
     other = {name: view * units[name] for name, view in views.items()}
     model = AgreementKKM(3, random_state=0).fit(other)
     assert adjusted_rand_index(expected.labels_, model.labels_) > 0.99
@@ -34,7 +36,13 @@ def test_the_unit_of_a_column_does_not_matter(wine, seed):
 
 @pytest.mark.parametrize(
     ("n_columns", "factor", "kind"),
-    [(1, 1, "table"), (20, 1, "table"), (21, 1, "dense"), (60, 1e5, "table"), (150, 1e5, "dense")],
+    [
+        (1, 1, "table"),
+        (20, 1, "table"),
+        (21, 1, "dense"),
+        (60, 1e5, "table"),
+        (150, 1e5, "dense"),
+    ],
 )
 def test_few_columns_or_spreads_far_apart_make_a_table(n_columns, factor, kind):
     X = np.random.default_rng(0).normal(size=(50, n_columns))
@@ -58,7 +66,10 @@ def test_a_few_wrong_entries_do_not_change_a_spread():
     ("scale", "spread"),
     [
         ("standard", lambda X: X.std(axis=0)),
-        ("robust", lambda X: np.subtract(*np.quantile(X, (0.75, 0.25), axis=0)) / 1.349),
+        (
+            "robust",
+            lambda X: np.subtract(*np.quantile(X, (0.75, 0.25), axis=0)) / 1.349,
+        ),
         ("none", lambda X: np.ones(X.shape[1])),
     ],
 )
@@ -71,7 +82,9 @@ def test_a_scale_that_is_asked_for_is_that_of_scaled_columns(wine, scale, spread
         np.testing.assert_allclose(K, other, atol=1e-10)
     one = KernelBank(**ONE, scale={"first": scale}).fit_transform(views)
     np.testing.assert_allclose(one[0], asked[0], atol=1e-12)
-    np.testing.assert_allclose(one[1], KernelBank(**ONE).fit_transform(views)[1], atol=1e-12)
+    np.testing.assert_allclose(
+        one[1], KernelBank(**ONE).fit_transform(views)[1], atol=1e-12
+    )
 
 
 def test_counts_and_categories_are_not_scaled():

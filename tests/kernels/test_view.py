@@ -31,9 +31,17 @@ def of_bank(rules, views):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(library):
-    wishes = {"lab": view(StandardScaler(), "gaussian"), "words": view(PCA(4), "laplacian")}
-    views, new = {"lab": lab(), "words": words()}, {"lab": lab(1)[:6], "words": words(1)[:6]}
-    steps = {name: clone(wish.preprocess).fit(views[name]) for name, wish in wishes.items()}
+    wishes = {
+        "lab": view(StandardScaler(), "gaussian"),
+        "words": view(PCA(4), "laplacian"),
+    }
+    views, new = (
+        {"lab": lab(), "words": words()},
+        {"lab": lab(1)[:6], "words": words(1)[:6]},
+    )
+    steps = {
+        name: clone(wish.preprocess).fit(views[name]) for name, wish in wishes.items()
+    }
     by_hand = {name: step.transform(views[name]) for name, step in steps.items()}
     new_by_hand = {name: step.transform(new[name]) for name, step in steps.items()}
     plain = of_bank({name: wish.kernel for name, wish in wishes.items()}, by_hand)
@@ -42,7 +50,9 @@ def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(librar
         found = to_host(bank.transform(as_library(library, given)))
         np.testing.assert_allclose(found, plain.transform(expected), atol=1e-11)
     own = bank.self_similarity(as_library(library, new))
-    np.testing.assert_allclose(to_host(own), plain.self_similarity(new_by_hand), atol=1e-11)
+    np.testing.assert_allclose(
+        to_host(own), plain.self_similarity(new_by_hand), atol=1e-11
+    )
 
 
 def test_the_kind_is_told_from_rows_that_were_transformed():
@@ -80,10 +90,22 @@ class Sums(TransformerMixin, BaseEstimator):
     [
         (view(StandardScaler, "cosine"), "preprocess=.*StandardScaler"),
         (view(TSNE(), "cosine"), "View 'a', preprocess=TSNE"),
-        (view(StandardScaler(), "from_distances"), "columns of the kernel 'from_distances'"),
-        (view(Sums(), "cosine"), r"View 'a', preprocess=Sums\(\): one row becomes .*\(1,\)"),
-        (view(PCA(90), "cosine"), r"View 'a', preprocess=PCA\(n_components=90\): n_components"),
-        (view(FunctionTransformer(np.log), "cosine"), "View 'a', .*NaN or infinite entries"),
+        (
+            view(StandardScaler(), "from_distances"),
+            "columns of the kernel 'from_distances'",
+        ),
+        (
+            view(Sums(), "cosine"),
+            r"View 'a', preprocess=Sums\(\): one row becomes .*\(1,\)",
+        ),
+        (
+            view(PCA(90), "cosine"),
+            r"View 'a', preprocess=PCA\(n_components=90\): n_components",
+        ),
+        (
+            view(FunctionTransformer(np.log), "cosine"),
+            "View 'a', .*NaN or infinite entries",
+        ),
     ],
 )
 def test_views_that_make_no_sense_are_refused(wish, message):

@@ -8,8 +8,12 @@ from mkclust.linalg import has_cholesky, orthonormalize
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(("entry", "expected"), [(2.0, True), (0.1, False), (np.nan, False)])
-def test_only_positive_definite_matrices_have_a_cholesky_factorization(library, entry, expected):
+@pytest.mark.parametrize(
+    ("entry", "expected"), [(2.0, True), (0.1, False), (np.nan, False)]
+)
+def test_only_positive_definite_matrices_have_a_cholesky_factorization(
+    library, entry, expected
+):
     M = np.full((60, 60), 0.5) + np.eye(60)
     M[30, 30] = entry
     assert has_cholesky(as_library(library, M)) is expected
@@ -32,7 +36,8 @@ def test_the_result_is_orthogonal_to_a_given_basis():
 
 
 def test_a_block_whose_factor_hides_its_conditioning_is_orthonormalized_all_the_same():
-    # Kahan's: no diagonal entry of the triangular factor is small, and yet it is near singular.
+    # Kahan's: no diagonal entry of the triangular factor is small, and yet it is near
+    # singular.
     b, rng = 60, np.random.default_rng(0)
     s = 0.11 ** (1 / (b - 1))
     c = np.sqrt(1 - s**2)

@@ -29,7 +29,9 @@ BROKEN["both"] = ((scipy.linalg, "eigh"), *BROKEN["NumPy"])
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 @pytest.mark.parametrize("library", [None, "array_api_strict"])
 @pytest.mark.parametrize("M", MATRICES.values(), ids=MATRICES)
-def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, library, broken):
+def test_eigenpairs_are_found_by_another_driver_where_one_fails(
+    monkeypatch, M, library, broken
+):
     known = np.linalg.eigvalsh(M)
     for module, name in broken:
         monkeypatch.setattr(module, name, fails)
@@ -39,5 +41,7 @@ def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, 
     values, vectors = eigh(given)
     vectors = to_host(vectors)
     np.testing.assert_allclose(values / size, known / size, atol=1e-12)
-    np.testing.assert_allclose((M / size) @ vectors, vectors * values / size, atol=1e-12)
+    np.testing.assert_allclose(
+        (M / size) @ vectors, vectors * values / size, atol=1e-12
+    )
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(80), atol=1e-12)

@@ -21,7 +21,9 @@ def views(precision):
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=N)
     strengths = (1.0, 2.0, 0.0)  # the last one is noise
-    drawn = [s * rng.normal(size=(5, 6))[y] + rng.normal(size=(N, 6)) for s in strengths]
+    drawn = [
+        s * rng.normal(size=(5, 6))[y] + rng.normal(size=(N, 6)) for s in strengths
+    ]
     return [view.astype(precision) for view in drawn]
 
 
@@ -39,8 +41,12 @@ def test_a_mix_in_one_pass_is_that_of_its_rows(stack, precision):
     entries = stack.mix(c, precision).matrix
     expected = Mix(c, stack.kernels).dense()
     rounding = 1e-6 if precision == "float32" else 1e-14
-    assert float((entries - expected).abs().max()) < rounding * float(expected.abs().max())
-    assert float((entries - entries.T).abs().max()) < rounding * float(expected.abs().max())
+    assert float((entries - expected).abs().max()) < rounding * float(
+        expected.abs().max()
+    )
+    assert float((entries - entries.T).abs().max()) < rounding * float(
+        expected.abs().max()
+    )
 
 
 def test_a_mix_of_kernels_as_they_are_is_their_sum():
@@ -54,7 +60,9 @@ def test_a_mix_of_kernels_as_they_are_is_their_sum():
 def test_a_solve_without_a_copy_agrees_with_the_host(stack):
     solution = solve_simple_mkkm(stack, 5)
     assert stack.held() is None
-    on_host = as_stack(np.stack([to_host(kernel.kernel.matrix, None) for kernel in stack.kernels]))
+    on_host = as_stack(
+        np.stack([to_host(kernel.kernel.matrix, None) for kernel in stack.kernels])
+    )
     expected = solve_simple_mkkm(on_host, 5)
     assert solution.converged
     assert abs(solution.objective - expected.objective) <= 3e-6 * expected.objective

@@ -33,7 +33,8 @@ def gaussian(rows, factor):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "b"), [(4096, 30, 28), (1, 3, 1), (127, 1, 3), (4099, 100, 64), (5000, 7, 70)]
+    ("n", "d", "b"),
+    [(4096, 30, 28), (1, 3, 1), (127, 1, 3), (4099, 100, 64), (5000, 7, 70)],
 )
 @pytest.mark.parametrize("factor", [0.25, 1.0, 16.0])
 def test_products_without_entries_are_those_of_the_kernel(products, n, d, b, factor):
@@ -57,7 +58,9 @@ def test_kernels_on_the_fly_are_multiplied_as_their_rows_are():
     rng = np.random.default_rng(0)
     n = FEWEST_FUSED + 3
     views = as_library("cuda", [rng.normal(size=(n, d)) for d in (1, 9)])
-    bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=((1, 2),), linear=None, on_the_fly=True)
+    bank = KernelBank(
+        widths=(0.5, 1.0, 2.0), polynomials=((1, 2),), linear=None, on_the_fly=True
+    )
     sources = [
         bank.fit_transform([getattr(view, kind)() for view in views])
         for kind in ("float", "double")

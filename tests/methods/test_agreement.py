@@ -10,12 +10,24 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agreeing import inserted, named_blobs, one_hot, strangers, two_camps, written_out_agreement
+from agreeing import (
+    inserted,
+    named_blobs,
+    one_hot,
+    strangers,
+    two_camps,
+    written_out_agreement,
+)
 from conftest import gaussian_kernels
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
 from mkclust.engine.agreement import ORDERS
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
-from mkclust.methods.agreement import limit_rule, measure_agreement, p_text, p_value_limit
+from mkclust.methods.agreement import (
+    limit_rule,
+    measure_agreement,
+    p_text,
+    p_value_limit,
+)
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
@@ -28,7 +40,9 @@ def stack_of(views, **options):
     return as_stack(dict(zip(views, kernels, strict=True)), **options)
 
 
-@pytest.mark.parametrize(("center", "normalize"), [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize(
+    ("center", "normalize"), [(True, True), (True, False), (False, False)]
+)
 def test_alignments_and_norms_are_those_of_the_formula(center, normalize):
     views, _ = named_blobs(np.random.default_rng(0))
     stack = stack_of(views, center=center, normalize=normalize)
@@ -36,7 +50,9 @@ def test_alignments_and_norms_are_those_of_the_formula(center, normalize):
     alignments, norms = written_out_agreement(stack.among().entries)
     np.testing.assert_allclose(found.alignments, alignments, atol=1e-10)
     np.testing.assert_allclose(found.norms, norms, rtol=1e-10)
-    np.testing.assert_allclose(found.scores, alignments * np.sqrt(60 * 57 / 2), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.scores, alignments * np.sqrt(60 * 57 / 2), rtol=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -66,7 +82,9 @@ def marks(n, marked):
 
 
 def test_two_of_three_marked_samples_in_common_are_no_agreement():
-    found = measure_agreement(stack_of({"a": marks(60, [0, 1, 2]), "b": marks(60, [1, 2, 3])}))
+    found = measure_agreement(
+        stack_of({"a": marks(60, [0, 1, 2]), "b": marks(60, [1, 2, 3])})
+    )
     assert not found.any_share
     # The probability that three of sixty have two or more in common with three others.
     assert found.p_values[0, 1] == pytest.approx(0.005, rel=0.5)
@@ -103,7 +121,9 @@ def test_views_that_mark_the_same_samples_within_groups_agree(size):
 def series(rng, n, rho, n_columns=5):
     """Return an autoregressive series."""
     steps = rng.normal(size=(n, n_columns))
-    return scipy.signal.lfilter([np.sqrt(max(1 - rho**2, 0.01))], [1, -rho], steps, axis=0)
+    return scipy.signal.lfilter(
+        [np.sqrt(max(1 - rho**2, 0.01))], [1, -rho], steps, axis=0
+    )
 
 
 @pytest.mark.parametrize("rho", [0.8, 0.95, 1.0])
@@ -114,13 +134,16 @@ def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
     linked = found.p_values < found.limits
     assert linked.sum() > 6
     assert not found.by_order[~linked].any()
-    # One pair in ten or so is most alike as it is, by accident: more than half of six are not.
+    # One pair in ten or so is most alike as it is, by accident: more than half of six
+    # are not.
     assert found.by_order.sum() > 0.5 * linked.sum()
     with pytest.warns(OrderWarning, match="north") as caught:
         AgreementKKM(2, kernels="gaussian", random_state=0).fit(views)
     assert caught[0].filename == __file__
     order = rng.permutation(300)
-    shuffled = agreement({name: X[order] for name, X in views.items()}, kernels="gaussian")
+    shuffled = agreement(
+        {name: X[order] for name, X in views.items()}, kernels="gaussian"
+    )
     assert not shuffled.by_order.any()
 
 
@@ -149,7 +172,9 @@ def test_independent_trends_and_periods_may_agree_by_the_order_of_their_rows(mak
         n_flagged += found.by_order.sum()
         assert not found.by_order[~linked].any()
         order = rng.permutation(n)
-        shuffled = agreement({name: X[order] for name, X in views.items()}, kernels="gaussian")
+        shuffled = agreement(
+            {name: X[order] for name, X in views.items()}, kernels="gaussian"
+        )
         assert not shuffled.by_order.any()
     assert n_linked >= 12
     assert n_flagged > 0.7 * n_linked
@@ -163,9 +188,15 @@ def test_clusters_are_not_taken_for_an_order_of_the_rows(order, n_clusters):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         y = rng.integers(n_clusters, size=300)
-        y = {"sorted": np.sort(y), "in turns": np.arange(300) % n_clusters, "random": y}[order]
+        y = {
+            "sorted": np.sort(y),
+            "in turns": np.arange(300) % n_clusters,
+            "random": y,
+        }[order]
         views = [2 * rng.normal(size=(n_clusters, 5))[y] for _ in range(3)]
-        found = agreement([X + rng.normal(size=X.shape) for X in views], kernels="gaussian")
+        found = agreement(
+            [X + rng.normal(size=X.shape) for X in views], kernels="gaussian"
+        )
         assert found.any_share
         assert not found.by_order.any()
 
@@ -182,7 +213,9 @@ def test_a_view_given_several_times_has_the_weight_that_it_has_once(times):
     assert together == pytest.approx(once.weights()[1], abs=1e-12)
     assert weights["real 0"] == pytest.approx(once.weights()[0], abs=1e-12)
     assert len({weights[name].round(12) for name in copies}) == 1
-    compromises = [np.tensordot(a.coefficients(), a.alignments, 1)[:3] for a in (once, found)]
+    compromises = [
+        np.tensordot(a.coefficients(), a.alignments, 1)[:3] for a in (once, found)
+    ]
     np.testing.assert_allclose(*compromises, rtol=1e-9)
 
 
@@ -212,7 +245,9 @@ def test_neither_the_order_of_views_nor_that_of_samples_matters(seed):
     second = measure_agreement(stack_of({name: views[name][samples] for name in names}))
     assert set(first.set_aside) == set(second.set_aside)
     weights = dict(zip(second.names, second.weights(), strict=True))
-    assert [weights[name] for name in first.names] == pytest.approx(first.weights(), abs=1e-9)
+    assert [weights[name] for name in first.names] == pytest.approx(
+        first.weights(), abs=1e-9
+    )
 
 
 @given(st.integers(0, 10_000), st.floats(1e-6, 1e6))
@@ -231,7 +266,9 @@ def test_agreement_does_not_depend_on_the_number_of_views():
     rng = np.random.default_rng(10)
     views = named_blobs(rng)[0] | {"dice": one_hot(rng, 60, 3)}
     many = measure_agreement(stack_of(views))
-    few = measure_agreement(stack_of({name: views[name] for name in ("real 0", "real 1")}))
+    few = measure_agreement(
+        stack_of({name: views[name] for name in ("real 0", "real 1")})
+    )
     assert many.p_values[0, 1] == pytest.approx(few.p_values[0, 1], rel=1e-9)
     assert many.limits[0, 1] == few.limits[0, 1] == pytest.approx(1.5 / 60**2)
     assert p_value_limit(np.array([300, 5000])) == pytest.approx([1.5 / 300**2, 1e-5])
@@ -255,7 +292,9 @@ def test_one_column_does_not_outvote_a_table(seed, n_levels):
     rng = np.random.default_rng(seed)
     y = rng.integers(4, size=300)
     table = 0.35 * rng.normal(size=(4, 200))[y] + rng.normal(size=(300, 200))
-    column = np.where(rng.random(300) < 0.8, y % n_levels, rng.integers(n_levels, size=300))
+    column = np.where(
+        rng.random(300) < 0.8, y % n_levels, rng.integers(n_levels, size=300)
+    )
     views = {"table": table, "column": np.eye(n_levels)[column]}
     found = agreement(views)
     assert found.any_share
@@ -306,9 +345,14 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
     assert both.verdict() == "Both views agree (p <1e-16)."
 
     views = {"omics": pd.DataFrame(omics), "proteins": pd.DataFrame(proteins)}
-    assert agreement(views | {"clinical": related}).verdict() == "All 3 views agree (p <1e-16)."
+    assert (
+        agreement(views | {"clinical": related}).verdict()
+        == "All 3 views agree (p <1e-16)."
+    )
     stranger = agreement(views | {"clinical": mixed_clinic(150, rng)})
-    assert stranger.verdict().startswith("2 of 3 views agree (p <1e-16): omics and proteins.")
+    assert stranger.verdict().startswith(
+        "2 of 3 views agree (p <1e-16): omics and proteins."
+    )
     assert stranger.set_aside == ("clinical", "clinical (categories)")
 
     # A part that is set aside alone is named.
@@ -321,18 +365,22 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
 
 
 def test_the_documented_limits_are_those_of_the_code():
-    rule = (
-        "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388"
-    )
+    rule = "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388"
     assert limit_rule().startswith(rule)
     assert limit_rule() in agreement.__doc__
-    assert p_value_limit(np.array([38, 387])) == pytest.approx([1e-3, 1.5 / 387**2], abs=0)
-    assert p_value_limit(np.array([39, 388])) == pytest.approx([1.5 / 39**2, 1e-5], abs=0)
+    assert p_value_limit(np.array([38, 387])) == pytest.approx(
+        [1e-3, 1.5 / 387**2], abs=0
+    )
+    assert p_value_limit(np.array([39, 388])) == pytest.approx(
+        [1.5 / 39**2, 1e-5], abs=0
+    )
     assert p_value_limit(39) < 1e-3
     assert p_value_limit(387) > 1e-5
 
 
-@pytest.mark.parametrize("page", ["guides/agreement.md", "glossary.md", "methods/agreement-kkm.md"])
+@pytest.mark.parametrize(
+    "page", ["guides/agreement.md", "glossary.md", "methods/agreement-kkm.md"]
+)
 def test_the_limits_of_the_pages_are_those_of_the_code(page):
     path = Path(__file__).parents[2] / "docs" / page
     if not path.exists():

@@ -17,7 +17,9 @@ ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
 
 def kernels_of(views):
     """Return one Gaussian kernel per view, by name."""
-    return dict(zip(views, ONE_GAUSSIAN.fit_transform(list(views.values())), strict=True))
+    return dict(
+        zip(views, ONE_GAUSSIAN.fit_transform(list(views.values())), strict=True)
+    )
 
 
 def check_that_nothing_changed(model, without, others):
@@ -34,12 +36,16 @@ def check_that_nothing_changed(model, without, others):
     assert not model.weights_[aside].any()
     assert not model.coefficients_[aside].any()
     for attribute in ("embedding_", "objective_", "history_"):
-        found, expected = (to_host(getattr(each, attribute)) for each in (model, without))
+        found, expected = (
+            to_host(getattr(each, attribute)) for each in (model, without)
+        )
         np.testing.assert_allclose(found, expected, atol=1e-9, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [60, 300])
-@pytest.mark.parametrize(("center", "normalize"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("center", "normalize"), [(True, True), (True, False), (False, True)]
+)
 def test_the_mix_is_the_compromise_written_out(n, center, normalize):
     views, y = named_blobs(np.random.default_rng(n), n=n, k=4, strengths=(1, 0.8, 0.6))
     K = np.array(list(kernels_of(views).values()))

@@ -73,7 +73,9 @@ def test_p_values_are_valid_whatever_the_sizes_of_groups_are(kind):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         groups = scattered(rng, SIZES[kind])
-        views = {str(alike): of_groups(rng, groups, alike) for alike in (0.3, 0.6, 0.8, 0.95)}
+        views = {
+            str(alike): of_groups(rng, groups, alike) for alike in (0.3, 0.6, 0.8, 0.95)
+        }
         p_values.extend(pairs_of(agreement(views, groups=groups)))
     for level in (0.1, 0.05, 0.01):
         expected = level * len(p_values)
@@ -82,14 +84,17 @@ def test_p_values_are_valid_whatever_the_sizes_of_groups_are(kind):
 
 @pytest.mark.parametrize("kind", ["families", "batches"])
 @pytest.mark.parametrize("of_families", [True, False])
-def test_clusters_that_views_share_are_found_within_and_between_groups(kind, of_families):
+def test_clusters_that_views_share_are_found_within_and_between_groups(
+    kind, of_families
+):
     rng = np.random.default_rng(0)
     groups = scattered(rng, SIZES[kind])
     y = rng.integers(3, size=len(groups))
     if of_families:
         y = y[: groups.max() + 1][groups]
     found = agreement(clustered(rng, y, groups), groups=groups)
-    # Four batches are too few to compare as a whole, and within them there is one cluster.
+    # Four batches are too few to compare as a whole, and within them there is one
+    # cluster.
     assert found.any_share == (kind == "families" or not of_families)
     assert found.are_groups_compared == (kind == "families")
     whole = "too few to compare them as a whole" in found.verdict()
@@ -102,7 +107,10 @@ def test_too_few_samples_in_groups_are_not_tested():
     views = {name: of_groups(rng, groups) for name in "ab"}
     found = agreement(views, groups=groups)
     assert not found.is_testable
-    assert "6 samples in 3 groups are too few to test: all views are used." in found.verdict()
+    assert (
+        "6 samples in 3 groups are too few to test: all views are used."
+        in found.verdict()
+    )
 
 
 def test_groups_of_one_sample_each_are_no_groups_but_for_the_second_test():

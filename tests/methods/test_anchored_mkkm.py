@@ -29,7 +29,8 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
     assert solution.converged
     assert solution.gap <= 1e-6
     included = kernels[solution.included]
-    # If the compromise has a tie, its partition is one of many: take the one that anchors.
+    # If the compromise has a tie, its partition is one of many: take the one that
+    # anchors.
     H_0 = solution.baseline.vectors[:, :k]
     coefficients = solution.agreement.coefficients()[solution.included] / len(included)
     compromise = np.tensordot(coefficients, included, 1)
@@ -37,7 +38,9 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
     assert np.trace(H_0.T @ compromise @ H_0) == pytest.approx(top.sum(), rel=1e-9)
 
     def anchored(gamma):
-        return np.tensordot(gamma**2, included, 1) + anchor * top.mean() * projector(H_0)
+        return np.tensordot(gamma**2, included, 1) + anchor * top.mean() * projector(
+            H_0
+        )
 
     def J(gamma):
         return np.linalg.eigvalsh(anchored(gamma))[-k:].sum()
@@ -45,11 +48,16 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
     gamma = solution.weights[solution.included]
     assert J(gamma) == pytest.approx(solution.objective, rel=1e-6)
     assert -1e-7 * J(gamma) <= J(gamma) - solution.lower_bound <= 2e-6 * J(gamma)
-    others = [random_weights(rng, len(included)) for _ in range(4 if len(kernels[0]) > 60 else 15)]
+    others = [
+        random_weights(rng, len(included))
+        for _ in range(4 if len(kernels[0]) > 60 else 15)
+    ]
     assert min(map(J, others)) >= solution.lower_bound * (1 - 1e-9)
     if family is blobs_in_the_subspace:
         H = leading(anchored(gamma), k)
-        np.testing.assert_allclose(projector(solution.partition), projector(H), atol=2e-3)
+        np.testing.assert_allclose(
+            projector(solution.partition), projector(H), atol=2e-3
+        )
 
 
 @pytest.mark.parametrize("n", [60, 300])
@@ -58,7 +66,9 @@ def test_no_anchor_over_views_that_all_agree_is_simplemkkm(n):
     plain = SimpleMKKM(4, random_state=0).fit(kernels)
     zero = AnchoredMKKM(4, anchor=0, random_state=0).fit(kernels)
     assert zero.set_aside_ == ()
-    np.testing.assert_allclose(zero.weights_, plain.weights_, atol=2e-3 if n > 200 else 1e-6)
+    np.testing.assert_allclose(
+        zero.weights_, plain.weights_, atol=2e-3 if n > 200 else 1e-6
+    )
     assert zero.objective_ == pytest.approx(plain.objective_, rel=2e-6)
     assert adjusted_rand_index(zero.labels_, plain.labels_) == pytest.approx(1)
 
@@ -72,7 +82,9 @@ def of_compromise(X):
 
 @pytest.mark.parametrize("n", [60, 300])
 def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
-    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=n, strengths=(2, 1, 0.5, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(1), n=n, strengths=(2, 1, 0.5, 0)
+    )
     agreement = of_compromise(kernels)
     model = AnchoredMKKM(4, anchor=1e3, random_state=0).fit(kernels)
     np.testing.assert_allclose(

@@ -58,7 +58,9 @@ def test_neither_the_order_of_rows_nor_a_view_set_aside_changes_the_anchors(know
     np.testing.assert_array_equal(fewer.labels_, model.labels_)
 
 
-def test_memory_maps_files_sparse_rows_and_frames_have_the_same_clusters(known, tmp_path):
+def test_memory_maps_files_sparse_rows_and_frames_have_the_same_clusters(
+    known, tmp_path
+):
     views, _, model = known
     mapped = {}
     for name, view in views.items():
@@ -81,14 +83,19 @@ def test_dask_arrays_have_the_same_clusters(known):
     found = fitted(lazy)
     np.testing.assert_array_equal(found.labels_, model.labels_)
     np.testing.assert_array_equal(found.predict(lazy), model.labels_)
-    np.testing.assert_array_equal(fitted(lazy, anchors=2000).labels_[:5], model.labels_[:5])
+    np.testing.assert_array_equal(
+        fitted(lazy, anchors=2000).labels_[:5], model.labels_[:5]
+    )
 
 
 def test_ids_draw_the_anchors_and_samples_may_lack_views():
     views, y = views_of()
-    frames = {name: pd.DataFrame(view) for name, view in views.items() if name != "noise"}
     frames = {
-        name: frame.set_index("s" + frame.index.astype(str)) for name, frame in frames.items()
+        name: pd.DataFrame(view) for name, view in views.items() if name != "noise"
+    }
+    frames = {
+        name: frame.set_index("s" + frame.index.astype(str))
+        for name, frame in frames.items()
     }
     rng = np.random.default_rng(0)
     some = {
@@ -100,7 +107,9 @@ def test_ids_draw_the_anchors_and_samples_may_lack_views():
     covered = model.labels_ >= 0
     assert covered.mean() > 0.9
     assert adjusted_rand_index(of_ids[covered], model.labels_[covered]) > 0.95
-    shuffled = {name: frame.sample(frac=1, random_state=9) for name, frame in some.items()}
+    shuffled = {
+        name: frame.sample(frac=1, random_state=9) for name, frame in some.items()
+    }
     other = fitted(shuffled, join="outer")
     labels = pd.Series(model.labels_, model.sample_ids_)[other.sample_ids_]
     np.testing.assert_array_equal(labels, other.labels_)
@@ -121,7 +130,9 @@ def test_samples_are_drawn_by_what_they_are_and_equal_ones_apart():
     assert 20 < np.sum(drawn < 500) < 80
     order = rng.permutation(1000)
     again = order[draw_samples(as_blocks({"a": table[order]}), 100)]
-    np.testing.assert_array_equal(np.sort(table[again], axis=0), np.sort(table[drawn], axis=0))
+    np.testing.assert_array_equal(
+        np.sort(table[again], axis=0), np.sort(table[drawn], axis=0)
+    )
     few = draw_samples(as_blocks({"a": table}), 40)
     np.testing.assert_array_equal(few, drawn[:40])
     sparse = draw_samples(as_blocks({"a": scipy.sparse.csr_array(table)}), 100)
@@ -136,7 +147,9 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(known):
     views, _, model = known
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        chunks = {name: da.from_array(view, chunks=(40, -1)) for name, view in views.items()}
+        chunks = {
+            name: da.from_array(view, chunks=(40, -1)) for name, view in views.items()
+        }
         nanny = cluster.workers[0]
         victim = nanny.pid
         threading.Timer(0.5, os.kill, (victim, signal.SIGKILL)).start()

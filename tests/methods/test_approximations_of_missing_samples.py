@@ -13,7 +13,10 @@ def incomplete_views(seed):
     """Return three views of three clusters and one of noise; each lacks a third of the samples."""
     rng = np.random.default_rng(seed)
     y = rng.integers(K, size=N)
-    views = {name: 1.2 * rng.normal(size=(K, 6))[y] + rng.normal(size=(N, 6)) for name in "abc"}
+    views = {
+        name: 1.2 * rng.normal(size=(K, 6))[y] + rng.normal(size=(N, 6))
+        for name in "abc"
+    }
     views["noise"] = rng.normal(size=(N, 6))
 
     lacks = rng.random((N, 4)) < 0.35
@@ -26,10 +29,16 @@ def incomplete_views(seed):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("missing_views", ["rescale", "zero"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_view_that_is_set_aside_changes_no_weights_labels_or_predictions(seed, missing_views):
+def test_a_view_that_is_set_aside_changes_no_weights_labels_or_predictions(
+    seed, missing_views
+):
     views = incomplete_views(seed)
     agreeing = {name: rows for name, rows in views.items() if name != "noise"}
-    options = {"approximation": Nystroem(40), "missing_views": missing_views, "random_state": 0}
+    options = {
+        "approximation": Nystroem(40),
+        "missing_views": missing_views,
+        "random_state": 0,
+    }
 
     model = AnchoredMKKM(K, **options).fit(views)
     alone = AnchoredMKKM(K, **options).fit(agreeing)

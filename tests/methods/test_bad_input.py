@@ -1,6 +1,7 @@
 """What a model refuses: kernels, parameters and new samples, without being left half-fitted.
 
-Other kernels and views that are refused are in tests/stack/test_build.py and tests/data.
+Other kernels and views that are refused are in tests/stack/test_build.py and
+tests/data.
 """
 
 import re
@@ -32,9 +33,15 @@ K0 = sound_kernels()[1]
 # One feature whose mean is zero, which is where the first and the last sample are.
 MIRRORED = np.concatenate([[0.0], np.arange(1, 15), -np.arange(1, 15), [0.0]])
 BAD_KERNELS = {
-    "sparse not symmetric": (sp.csc_matrix(K0 + 0.25 * np.eye(N, k=3)), r"not symmetric.*0\.25"),
+    "sparse not symmetric": (
+        sp.csc_matrix(K0 + 0.25 * np.eye(N, k=3)),
+        r"not symmetric.*0\.25",
+    ),
     "constant to rounding": (np.full((N, N), 0.1) + 1e-17 * np.eye(N), "constant"),
-    "samples at the mean": (np.outer(MIRRORED, MIRRORED), "samples 0 and 29 .*normalize=False"),
+    "samples at the mean": (
+        np.outer(MIRRORED, MIRRORED),
+        "samples 0 and 29 .*normalize=False",
+    ),
     "masked": (np.ma.masked_array(K0, mask=np.eye(N, k=1) > 0), "masked|missing|NaN"),
 }
 
@@ -75,10 +82,14 @@ def test_a_bad_parameter_is_refused_by_name(parameter):
         assert vars(model) == before
 
 
-@pytest.mark.parametrize("wrap", [list, lambda K: dict(enumerate(map(sp.csr_array, K)))])
+@pytest.mark.parametrize(
+    "wrap", [list, lambda K: dict(enumerate(map(sp.csr_array, K)))]
+)
 def test_square_matrices_are_kernels_or_views_only_if_kernels_says_so(wrap):
     X = wrap(sound_kernels())
-    with pytest.raises(ValueError, match=r"kernels='precomputed'.*kernels=KernelBank\(\)"):
+    with pytest.raises(
+        ValueError, match=r"kernels='precomputed'.*kernels=KernelBank\(\)"
+    ):
         SimpleMKKM(3).fit(X)
     assert SimpleMKKM(3, kernels="precomputed").fit(X).n_features_in_ == N
     assert SimpleMKKM(3, kernels=KernelBank()).fit(X).n_features_in_ == 3 * N
@@ -117,7 +128,9 @@ def failing_fits():
     ("parameters", "X"), [pytest.param(p, X, id=name) for name, p, X in failing_fits()]
 )
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
-def test_a_failed_fit_leaves_nothing_half_fitted_and_an_earlier_fit_whole(parameters, X):
+def test_a_failed_fit_leaves_nothing_half_fitted_and_an_earlier_fit_whole(
+    parameters, X
+):
     fresh = SimpleMKKM(3, random_state=0).set_params(**parameters)
     before = dict(vars(fresh))
     with pytest.raises((ValueError, ConvergenceWarning)):
@@ -140,7 +153,10 @@ def test_a_failed_fit_leaves_nothing_half_fitted_and_an_earlier_fit_whole(parame
 def models():
     """Return models that were fitted on kernels, a table and views."""
     rng = np.random.default_rng(0)
-    table, views = rng.normal(size=(N, 4)), {"a": rng.normal(size=(N, 4)), "b": np.eye(N)[:, :2]}
+    table, views = (
+        rng.normal(size=(N, 4)),
+        {"a": rng.normal(size=(N, 4)), "b": np.eye(N)[:, :2]},
+    )
     inputs = {"kernels": gaussian_kernels(), "table": table, "views": views}
     return {form: SimpleMKKM(3, random_state=0).fit(X) for form, X in inputs.items()}
 
@@ -172,7 +188,8 @@ BAD_NEW = {
 
 
 @pytest.mark.parametrize(
-    ("form", "X", "message"), [(form, *case) for form, cases in BAD_NEW.items() for case in cases]
+    ("form", "X", "message"),
+    [(form, *case) for form, cases in BAD_NEW.items() for case in cases],
 )
 def test_bad_new_samples_are_refused(models, form, X, message):
     before = dict(vars(models[form]))
@@ -184,11 +201,16 @@ def test_bad_new_samples_are_refused(models, form, X, message):
 
 def test_new_views_and_kernels_are_recognized_by_name_not_by_order(models):
     K, rng = gaussian_kernels(), np.random.default_rng(5)
-    by_name = SimpleMKKM(3, kernels="precomputed", random_state=0).fit({"a": K[0], "b": K[1]})
+    by_name = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(
+        {"a": K[0], "b": K[1]}
+    )
     kernels = {"a": K[0][:9], "b": K[1][:9]}
     views = {"a": rng.normal(size=(6, 4)), "b": rng.normal(size=(6, 2))}
     for model, X in ((by_name, kernels), (models["views"], views)):
-        found, expected = model.transform({"b": X["b"], "a": X["a"]}), model.transform(X)
+        found, expected = (
+            model.transform({"b": X["b"], "a": X["a"]}),
+            model.transform(X),
+        )
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
         with pytest.raises(ValueError, match="'c'"):
             model.predict({"a": X["a"], "c": X["b"]})
@@ -205,5 +227,7 @@ def test_self_similarities_that_cannot_be_right_are_refused():
     for value in (np.nan, np.inf, -1.0):
         own = np.ones((3, 4))
         own[1, 2] = value
-        with pytest.raises(ValueError, match="self_similarity.*kernel 1 and new sample 2"):
+        with pytest.raises(
+            ValueError, match="self_similarity.*kernel 1 and new sample 2"
+        ):
             model.predict(K[:, :4], self_similarity=own)

@@ -36,7 +36,9 @@ def check_graph(links):
 def written_out(kernels, coefficients):
     """Return the graphs of both settings, by the mix and by the views."""
     mix = np.tensordot(coefficients, kernels, 1) / np.sum(coefficients)
-    links = [[links_of(lists_of(K, size)) for size in (5, 10, 20)] for K in (mix, *kernels)]
+    links = [
+        [links_of(lists_of(K, size)) for size in (5, 10, 20)] for K in (mix, *kernels)
+    ]
     short = [(1.0, each) for each in links[0][:2]]
     every = [(1.0, each) for each in links[0]]
     every += [(1 / len(kernels), each) for of_view in links[1:] for each in of_view]
@@ -44,7 +46,9 @@ def written_out(kernels, coefficients):
 
 
 def test_it_is_the_graph_written_out():
-    given = np.array([np.exp(-((X[:, None] - X) ** 2).sum(2) / 9) for X in views_of().values()])
+    given = np.array(
+        [np.exp(-((X[:, None] - X) ** 2).sum(2) / 9) for X in views_of().values()]
+    )
     model = AgreementKKM(3, kernels="precomputed", random_state=0).fit(given)
     links = model.connectivities(given)
     check_graph(links)

@@ -5,14 +5,23 @@ import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from mkclust import METHODS, AgreementKKM, AverageKKM, SimpleMKKM, load_model, save_model
+from mkclust import (
+    METHODS,
+    AgreementKKM,
+    AverageKKM,
+    SimpleMKKM,
+    load_model,
+    save_model,
+)
 from mkclust.datasets import load
 from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.kernels import Nystroem
 from mkclust.methods.coverage import DOUBTFUL, NEAREST
 from mkclust.methods.inductive import InductiveClusterer
 
-INDUCTIVE = [name for name, method in METHODS.items() if issubclass(method, InductiveClusterer)]
+INDUCTIVE = [
+    name for name, method in METHODS.items() if issubclass(method, InductiveClusterer)
+]
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +78,13 @@ def test_samples_of_anchors_of_features_and_without_some_views_are_compared(
     assert_even(coverage)
     assert (model.coverage(noise) < DOUBTFUL).mean() > 0.8
     loaded = load_model(save_model(model, tmp_path / "model.skops"))
-    np.testing.assert_allclose(loaded.coverage(new, observed=observed[1]), coverage, atol=1e-12)
+    np.testing.assert_allclose(
+        loaded.coverage(new, observed=observed[1]), coverage, atol=1e-12
+    )
     some = {name: view[:7] for name, view in new.items()}
-    np.testing.assert_allclose(model.coverage(some, observed=observed[1][:7]), coverage[:7])
+    np.testing.assert_allclose(
+        model.coverage(some, observed=observed[1][:7]), coverage[:7]
+    )
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -82,7 +95,9 @@ def test_the_coverage_is_that_of_cosines_in_the_mixed_kernel(normalize):
     K = np.array([X @ X.T + 1 for X in old])
     cross = np.array([Y @ X.T + 1 for X, Y in zip(old, new, strict=True)])
     own = np.array([np.square(Y).sum(axis=1) + 1 for Y in new])
-    model = AverageKKM(2, kernels="precomputed", center=False, normalize=normalize, random_state=0)
+    model = AverageKKM(
+        2, kernels="precomputed", center=False, normalize=normalize, random_state=0
+    )
     coverage = model.fit(K).coverage(cross, own)
 
     lengths = np.sqrt(np.array([each.diagonal() for each in K]))
@@ -92,7 +107,9 @@ def test_the_coverage_is_that_of_cosines_in_the_mixed_kernel(normalize):
     np.fill_diagonal(among, -np.inf)
     to_new = cross / np.sqrt(own)[:, :, None] / lengths[:, None]
     to_new = np.tensordot(weights / weights.sum(), to_new, axes=1)
-    references, nearest = (np.sort(each, axis=1)[:, -NEAREST] for each in (among, to_new))
+    references, nearest = (
+        np.sort(each, axis=1)[:, -NEAREST] for each in (among, to_new)
+    )
     expected = (references <= nearest[:, None] + 1e-12).mean(axis=1)
     np.testing.assert_allclose(coverage, expected, atol=1e-12)
 
@@ -111,7 +128,9 @@ def test_kernels_are_compared_as_the_views_that_they_are_of(digits):
 
 def test_without_self_similarities_lengths_cannot_be_compared():
     X = np.random.default_rng(0).normal(size=(1, 30, 4))
-    model = AverageKKM(2, kernels="precomputed", normalize=False).fit(X @ X.transpose(0, 2, 1))
+    model = AverageKKM(2, kernels="precomputed", normalize=False).fit(
+        X @ X.transpose(0, 2, 1)
+    )
     cross = X[:, :5] @ X.transpose(0, 2, 1)
     model.predict(cross)
     with pytest.raises(ValueError, match="self_similarity"):
@@ -132,7 +151,9 @@ def test_samples_of_views_that_are_set_aside_only_are_not_covered(digits):
         assert model.predict(new, observed=observed)[3] == -1
     coverage = model.coverage(new, observed=observed)
     assert coverage[3] == 0
-    np.testing.assert_allclose(np.delete(coverage, 3), np.delete(model.coverage(new), 3))
+    np.testing.assert_allclose(
+        np.delete(coverage, 3), np.delete(model.coverage(new), 3)
+    )
 
 
 def test_frames_are_covered_in_the_order_of_their_labels(digits):

@@ -62,7 +62,9 @@ def data():
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("missing_views", ["zero", "rescale"])
-def test_every_method_clusters_samples_that_are_missing_from_views(name, missing_views, data):
+def test_every_method_clusters_samples_that_are_missing_from_views(
+    name, missing_views, data
+):
     views, y, observed = data
     X = with_nan(views, observed)
     method = METHODS[name](K, missing_views=missing_views, random_state=0)
@@ -72,7 +74,8 @@ def test_every_method_clusters_samples_that_are_missing_from_views(name, missing
     assert model.labels_.shape == (N,)
     np.testing.assert_array_equal(model.observed_, observed)
     assert adjusted_rand_score(y, model.labels_) > 0.3
-    if name != "agreement-kkm":  # which compares every two samples by the views that both have
+    # Which compares every two samples by the views that both have.
+    if name != "agreement-kkm":
         assert np.linalg.eigvalsh(model.mixed_kernel(X))[0] > -1e-10
     if hasattr(model, "predict"):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -102,8 +105,13 @@ def test_kernels_with_rows_and_columns_of_nan_are_those_of_the_samples_left(data
     views, _, observed = data
     kernels = kernels_with_nan(views, observed)
     model = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(kernels)
-    parts = [kernel[np.ix_(seen, seen)] for kernel, seen in zip(kernels, observed.T, strict=True)]
-    compact = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(parts, observed=observed)
+    parts = [
+        kernel[np.ix_(seen, seen)]
+        for kernel, seen in zip(kernels, observed.T, strict=True)
+    ]
+    compact = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(
+        parts, observed=observed
+    )
     np.testing.assert_array_equal(model.labels_, compact.labels_)
     np.testing.assert_array_equal(model.predict(kernels), model.labels_)
     some = kernels[:, 5:25]
@@ -122,8 +130,12 @@ def test_a_model_of_complete_samples_clusters_new_ones_that_lack_views():
     assert adjusted_rand_score(y[150:], labels) > 0.6
     rows = model.transform(with_nan(new, observed))
     complete = observed.all(axis=1)
-    np.testing.assert_allclose(rows[complete], model.transform(new)[complete], atol=1e-12)
-    one = {name: view[:1] for name, view in new.items()} | {"b": np.full((1, 6), np.nan)}
+    np.testing.assert_allclose(
+        rows[complete], model.transform(new)[complete], atol=1e-12
+    )
+    one = {name: view[:1] for name, view in new.items()} | {
+        "b": np.full((1, 6), np.nan)
+    }
     assert model.predict(one).shape == (1,)
 
 
@@ -141,7 +153,9 @@ def test_a_model_is_asked_about_the_samples_that_it_was_fitted_on(data):
 def test_another_method_is_advised_if_much_is_missing_that_cannot_be_learned(data):
     views, _, observed = data
     X = with_nan(views, observed)
-    with pytest.warns(MissingViewsWarning, match="AgreementKKM.*missing_views='rescale'"):
+    with pytest.warns(
+        MissingViewsWarning, match="AgreementKKM.*missing_views='rescale'"
+    ):
         METHODS["lmkkm"](K, random_state=0).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", MissingViewsWarning)
@@ -176,7 +190,10 @@ def test_methods_that_cannot_learn_what_is_missing_refuse(data):
     X = with_nan(data[0], data[2])
     learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
     assert learning == set(LEARNING)
-    for method, options in (("lmkkm", {}), ("simplemkkm", {"approximation": Nystroem(10)})):
+    for method, options in (
+        ("lmkkm", {}),
+        ("simplemkkm", {"approximation": Nystroem(10)}),
+    ):
         with pytest.raises(ValueError, match="missing_views='learn'"):
             METHODS[method](K, missing_views="learn", **options).fit(X)
 
@@ -189,12 +206,16 @@ def test_a_mask_that_is_passed_for_labels_is_refused(data):
 
 @pytest.mark.parametrize("name", ["agreement-kkm", "anchored-mkkm"])
 @pytest.mark.parametrize("missing_views", ["zero", "rescale"])
-def test_samples_that_only_a_view_set_aside_has_change_nothing(name, missing_views, data):
+def test_samples_that_only_a_view_set_aside_has_change_nothing(
+    name, missing_views, data
+):
     views, _, observed = data
     observed = observed.copy()
     observed[:5] = False
     noise = np.random.default_rng(0).normal(size=(N, 5))
-    model, alone = (METHODS[name](K, missing_views=missing_views, random_state=0) for _ in range(2))
+    model, alone = (
+        METHODS[name](K, missing_views=missing_views, random_state=0) for _ in range(2)
+    )
     with pytest.warns(UncoveredSamplesWarning, match=f"5 of {N} samples") as caught:
         model.fit(with_nan(views, observed) | {"noise": noise})
     assert caught[0].filename == __file__
@@ -212,12 +233,22 @@ def test_p_values_of_agreement_are_right_if_samples_are_missing(missing):
     p_values = []
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        views = [rng.normal(size=(100, 8)), one_hot(rng, 100, 3), rng.normal(size=(100, 1))]
-        views = {f"view {p}": X + 1e-3 * rng.normal(size=X.shape) for p, X in enumerate(views)}
-        found = agreement(with_nan(views, pattern(100, missing, seed)), kernels="gaussian")
+        views = [
+            rng.normal(size=(100, 8)),
+            one_hot(rng, 100, 3),
+            rng.normal(size=(100, 1)),
+        ]
+        views = {
+            f"view {p}": X + 1e-3 * rng.normal(size=X.shape)
+            for p, X in enumerate(views)
+        }
+        found = agreement(
+            with_nan(views, pattern(100, missing, seed)), kernels="gaussian"
+        )
         assert not found.any_share
         p_values.extend(found.p_values[np.triu_indices(3, 1)])
-    # Of 120, one in ten below a tenth is expected, and 21 or more one time in two hundred.
+    # Of 120, one in ten below a tenth is expected, and 21 or more one time in two
+    # hundred.
     assert np.sum(np.array(p_values) < 0.1) <= 21
     assert np.sum(np.array(p_values) < 0.01) <= 5
     assert min(p_values) > 1e-5

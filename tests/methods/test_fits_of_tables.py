@@ -22,7 +22,9 @@ def frames(seed=0):
     """Return two tables of the same patients, one of them with categories."""
     rng = np.random.default_rng(seed)
     ids = [f"patient {i}" for i in range(N)]
-    genes, marks = (3 * rng.normal(size=(3, d))[Y] + rng.normal(size=(N, d)) for d in (4, 3))
+    genes, marks = (
+        3 * rng.normal(size=(3, d))[Y] + rng.normal(size=(N, d)) for d in (4, 3)
+    )
     clinic = pandas.DataFrame(marks, index=ids, columns=["m0", "m1", "m2"])
     clinic["stage"] = pandas.Categorical(np.array(["I", "II", "III"])[Y])
     clinic["smoker"] = rng.random(N) < 0.5
@@ -32,7 +34,9 @@ def frames(seed=0):
 
 def wide():
     """Return both tables as one, the columns of one led by a prefix."""
-    return frames()["genes"].join(frames()["clinic"][["m0", "m1", "m2"]].add_prefix("clinic_"))
+    return frames()["genes"].join(
+        frames()["clinic"][["m0", "m1", "m2"]].add_prefix("clinic_")
+    )
 
 
 VIEWS = {"genes": ["g0", "g1", "g2", "g3"], "clinic": "clinic_"}
@@ -87,10 +91,19 @@ def test_frames_of_the_embedding_have_the_ids_of_the_new_samples():
     turned = {name: frame.iloc[::-1] for name, frame in views.items()}
     rows = model.transform({**views, "genes": turned["genes"]})
     assert rows.index.tolist() == turned["genes"].index.tolist()
-    pandas.testing.assert_frame_equal(rows.loc[views["genes"].index], model.transform(views))
+    pandas.testing.assert_frame_equal(
+        rows.loc[views["genes"].index], model.transform(views)
+    )
     assert rows.columns.tolist() == model.get_feature_names_out().tolist()
-    single = AverageKKM(3, views=VIEWS, random_state=0).set_output(transform="pandas").fit(wide())
-    assert single.transform(wide().iloc[::-1]).index.tolist() == turned["genes"].index.tolist()
+    single = (
+        AverageKKM(3, views=VIEWS, random_state=0)
+        .set_output(transform="pandas")
+        .fit(wide())
+    )
+    assert (
+        single.transform(wide().iloc[::-1]).index.tolist()
+        == turned["genes"].index.tolist()
+    )
 
 
 @pytest.mark.parametrize(

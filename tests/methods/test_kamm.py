@@ -28,7 +28,8 @@ def test_ascent_ends_in_a_corner_within_as_many_steps_as_there_are_kernels(n, se
 
 
 def test_a_fixed_point_is_the_minimum_of_simple_mkkm():
-    # Two kernels with one eigenspace in common: nothing that the weights do can turn it.
+    # Two kernels with one eigenspace in common: nothing that the weights do can turn
+    # it.
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(40, 40)))[0]
     spectra = np.r_[9, 8, 7, np.zeros(37)], np.r_[3, 2, 2, np.zeros(37)]

@@ -19,7 +19,8 @@ from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
 pytestmark = pytest.mark.slow
 
-# Ties, rank deficiency, near-ties and noise; a single kernel, and as many clusters as can be.
+# Ties, rank deficiency, near-ties and noise; a single kernel, and as many clusters as
+# can be.
 PROBLEMS = [(family, seed) for family in FAMILIES for seed in range(4)]
 
 
@@ -84,13 +85,18 @@ def test_simplemkkm_fills_kernels_without_a_false_certificate(family, seed):
         filled, observed_samples(stack.kernels).T, dense_kernels(stack), strict=True
     ):
         kept = np.ix_(observed, observed)
-        np.testing.assert_allclose(K[kept], before[kept], atol=1e-12 * np.abs(before).max())
+        np.testing.assert_allclose(
+            K[kept], before[kept], atol=1e-12 * np.abs(before).max()
+        )
         assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.trace(K)
     # The certificate of the last fills, by dense eigenvalues.
     rng, slack = np.random.default_rng(seed), 1e-9 * solution.objective
     value = top_eigenvalue_sum(filled, solution.weights, k)
     assert solution.objective == pytest.approx(value, rel=1e-6)
-    others = [top_eigenvalue_sum(filled, random_weights(rng, len(filled)), k) for _ in range(20)]
+    others = [
+        top_eigenvalue_sum(filled, random_weights(rng, len(filled)), k)
+        for _ in range(20)
+    ]
     assert solution.lower_bound <= min([value, *others]) + slack
 
 
@@ -161,7 +167,9 @@ def test_regression_leaves_the_least_that_any_fill_leaves_unexplained(seed):
         return np.sum(Phi**2) - np.sum((Phi.T @ H) ** 2)
 
     best = minimize(unexplained, np.zeros(3 * len(missing)), method="BFGS", tol=1e-12)
-    assert np.trace(filled) - np.vdot(H, filled @ H) == pytest.approx(best.fun, rel=1e-8)
+    assert np.trace(filled) - np.vdot(H, filled @ H) == pytest.approx(
+        best.fun, rel=1e-8
+    )
     Phi = X.copy()
     Phi[missing] = best.x.reshape(len(missing), 3)
     np.testing.assert_allclose(filled, Phi @ Phi.T, atol=1e-4 * np.abs(filled).max())

@@ -34,12 +34,16 @@ def test_the_golden_neighborhoods_are_reproduced(golden, setting):
 @pytest.mark.parametrize("n", [40, 260])
 def test_partition_and_weights_are_best_for_each_other_among_neighbors(n, neighbors):
     kernels = random_kernels(n, 3)
-    solution = solve_lkam(raw(kernels), 3, reg=0.5, neighbors=neighbors, tol=1e-12, max_iter=200)
+    solution = solve_lkam(
+        raw(kernels), 3, reg=0.5, neighbors=neighbors, tol=1e-12, max_iter=200
+    )
     masked, M = local_quantities(kernels, neighbors)
     H = solution.partition
     z = np.einsum("pij,ij->p", masked, np.eye(n) - projector(H))
     gradient = (0.5 * M + 2 * np.diag(z)) @ solution.weights
-    assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
+    assert solution.objective == pytest.approx(
+        gradient @ solution.weights / 2, rel=1e-8
+    )
     assert gradient @ solution.weights - gradient.min() <= 1e-5 * gradient.max()
     K = np.tensordot(solution.weights**2, masked, 1)
     top = np.linalg.eigvalsh(K)[-3:].sum()

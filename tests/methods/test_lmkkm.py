@@ -15,7 +15,9 @@ def test_the_authors_iterations_are_reproduced(golden):
     solution = solve_lmkkm(stack, k)
     assert (solution.n_iter, solution.converged) == (10, True)
     np.testing.assert_allclose(solution.history[:-1], -golden["lmkkm_obj"], rtol=1e-9)
-    np.testing.assert_allclose(solution.history[:-1] / 2, golden["lmkkm_qp"][:, 0], rtol=1e-9)
+    np.testing.assert_allclose(
+        solution.history[:-1] / 2, golden["lmkkm_qp"][:, 0], rtol=1e-9
+    )
     theta = solution.learned["sample_weights_"]
     np.testing.assert_allclose(theta, golden["lmkkm_Theta"], atol=5e-6)
     # Their partition is that of the weights one update earlier.
@@ -27,7 +29,11 @@ def test_the_authors_iterations_are_reproduced(golden):
 @pytest.mark.parametrize("seed", range(4))
 def test_partition_weights_and_objective_belong_together(family, seed):
     rng = np.random.default_rng(seed)
-    n, m, k = int(rng.integers(12, 70)), int(rng.integers(1, 7)), int(rng.integers(1, 6))
+    n, m, k = (
+        int(rng.integers(12, 70)),
+        int(rng.integers(1, 7)),
+        int(rng.integers(1, 6)),
+    )
     entries = family(rng, n, m, k)
     solution = solve_lmkkm(raw(entries), k)
     theta, H = solution.learned["sample_weights_"], solution.partition
@@ -43,7 +49,9 @@ def test_partition_weights_and_objective_belong_together(family, seed):
 
 
 def test_the_weights_are_optimal_for_the_partition_before_them():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=150, k=4, strengths=(2, 1, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(0), n=150, k=4, strengths=(2, 1, 0)
+    )
     stack = as_stack(kernels)
     before, after = solve_lmkkm(stack, 4, max_iter=4), solve_lmkkm(stack, 4, max_iter=5)
     H = before.partition

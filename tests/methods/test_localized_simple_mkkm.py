@@ -35,7 +35,9 @@ def with_duplicates(rng, n, m, k=4):
 @over_masks
 def test_if_all_samples_are_neighbors_it_is_simplemkkm(mask):
     kernels = random_kernels(90, 3)
-    model = LocalizedSimpleMKKM(3, neighbors=1.0, mask=mask, random_state=0).fit(kernels)
+    model = LocalizedSimpleMKKM(3, neighbors=1.0, mask=mask, random_state=0).fit(
+        kernels
+    )
     expected = SimpleMKKM(3, random_state=0).fit(kernels)
     np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-12)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-12)
@@ -44,7 +46,9 @@ def test_if_all_samples_are_neighbors_it_is_simplemkkm(mask):
 
 
 @pytest.mark.filterwarnings("ignore:samples in no neighborhood")
-@pytest.mark.parametrize("family", [*FAMILIES, with_duplicates], ids=lambda family: family.__name__)
+@pytest.mark.parametrize(
+    "family", [*FAMILIES, with_duplicates], ids=lambda family: family.__name__
+)
 @pytest.mark.parametrize("seed", first_quick(4, range(10)))
 def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
     rng = np.random.default_rng(seed)
@@ -69,7 +73,9 @@ def test_the_mixed_kernel_is_the_mix_among_neighbors(mask):
     kernels = random_kernels(60, 3)
     model = LocalizedSimpleMKKM(3, neighbors=9, mask=mask, random_state=0).fit(kernels)
     entries = as_stack(kernels).among().entries
-    expected = np.tensordot(model.coefficients_, entries, 1) * mask_by_a_loop(entries, 9, mask)
+    expected = np.tensordot(model.coefficients_, entries, 1) * mask_by_a_loop(
+        entries, 9, mask
+    )
     np.testing.assert_allclose(model.mixed_kernel(kernels), expected, atol=1e-13)
 
 
@@ -86,22 +92,38 @@ def test_isolated_samples_and_kernels_that_are_zero_among_neighbors_are_named():
     kernels[1] = 0
     kernels[1, 0, 0] = 1e-9
     model.set_params(normalize=False)
-    with pytest.warns(UserWarning, match="in no"), pytest.raises(ValueError, match="kernel 1"):
+    with (
+        pytest.warns(UserWarning, match="in no"),
+        pytest.raises(ValueError, match="kernel 1"),
+    ):
         model.fit(kernels)
 
 
 @pytest.mark.parametrize(
     ("neighbors", "n", "k", "size"),
     [
-        *[(0.1, 200, 3, 20), (0.05, 50, 3, 3), (1.0, 40, 3, 40), (1e-6, 20, 3, 1), (7, 40, 3, 7)],
-        *[("auto", 2000, 10, 133), ("auto", 210, 7, 20), ("auto", 90, 2, 30), ("auto", 4, 2, 1)],
+        *[
+            (0.1, 200, 3, 20),
+            (0.05, 50, 3, 3),
+            (1.0, 40, 3, 40),
+            (1e-6, 20, 3, 1),
+            (7, 40, 3, 7),
+        ],
+        *[
+            ("auto", 2000, 10, 133),
+            ("auto", 210, 7, 20),
+            ("auto", 90, 2, 30),
+            ("auto", 4, 2, 1),
+        ],
     ],
 )
 def test_neighborhoods_have_the_size_asked_for(neighbors, n, k, size):
     assert neighborhood_size(neighbors, n, k) == size
 
 
-@pytest.mark.parametrize("neighbors", [1, 0, 0.0, 1.01, -3, True, None, float("nan"), 30])
+@pytest.mark.parametrize(
+    "neighbors", [1, 0, 0.0, 1.01, -3, True, None, float("nan"), 30]
+)
 def test_impossible_sizes_of_neighborhoods_are_refused(neighbors):
     with pytest.raises(ValueError, match=f"neighbors={neighbors}"):
         LocalizedSimpleMKKM(3, neighbors=neighbors).fit(random_kernels(30, 2))

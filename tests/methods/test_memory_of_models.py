@@ -17,7 +17,8 @@ def tables(n=N):
     """Return two tables of three clusters."""
     rng, y = np.random.default_rng(0), np.arange(n) % 3
     return {
-        name: 3 * rng.normal(size=(3, 6))[y] + rng.normal(size=(n, 6)) for name in ("left", "right")
+        name: 3 * rng.normal(size=(3, 6))[y] + rng.normal(size=(n, 6))
+        for name in ("left", "right")
     }
 
 
@@ -34,7 +35,9 @@ def arrays_in(value, where, seen):
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from arrays_in(each, f"{where}[{number}]", seen)
-    elif sp.issparse(value) or type(value).__module__.startswith(("mkclust.", "sklearn.")):
+    elif sp.issparse(value) or type(value).__module__.startswith(
+        ("mkclust.", "sklearn.")
+    ):
         for name, each in getattr(value, "__dict__", {}).items():
             yield from arrays_in(each, f"{where}.{name}", seen)
 
@@ -74,7 +77,9 @@ def test_a_model_keeps_no_large_array_alive_by_a_part_of_it(name, way, are_missi
             pytest.skip("needs kernels that are written out, or complete views")
 
     given = {id(view) for view in views.values()}
-    held = [(where, each) for where, each in arrays_in(method, name, set()) if each.size]
+    held = [
+        (where, each) for where, each in arrays_in(method, name, set()) if each.size
+    ]
     assert len(held) > 3
     for where, each in held:
         behind = whole(each)
@@ -87,7 +92,9 @@ def test_a_fit_with_landmarks_has_no_matrix_of_all_pairs_of_samples():
         views = tables(n)
         tracemalloc.start()
         try:
-            SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0).fit(views)
+            SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0).fit(
+                views
+            )
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

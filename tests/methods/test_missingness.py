@@ -13,22 +13,30 @@ def observed_at_random(rng, n_samples, n_views, rate):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rate", "shares"), [(0.3, (0.5, 0.3, 0.2)), (0.04, (0.6, 0.38, 0.02))])
+@pytest.mark.parametrize(
+    ("rate", "shares"), [(0.3, (0.5, 0.3, 0.2)), (0.04, (0.6, 0.38, 0.02))]
+)
 def test_false_alarms_are_as_seldom_as_the_level_says_with_rare_patterns(rate, shares):
     rng, alarms, n_rare, p_values = np.random.default_rng(0), 0, 0, []
     for _ in range(200):
         observed = observed_at_random(rng, 120, 5, rate)
-        missingness = measure_missingness(rng.choice(3, 120, p=shares), observed, "abcde")
+        missingness = measure_missingness(
+            rng.choice(3, 120, p=shares), observed, "abcde"
+        )
         n_rare += np.sum(missingness.counts.sum(axis=1) == 1)
         alarms += missingness.follows
         p_values.append(min(missingness.p_value, *missingness.view_p_values))
     assert n_rare > 200  # patterns of one sample
-    assert alarms <= 6  # two are expected; seven or more happen once in two hundred times
+    # Two are expected; seven or more happen once in two hundred times.
+    assert alarms <= 6
     assert 1 <= np.sum(np.array(p_values) < 0.1) <= 35  # of 20 at most, on average
 
 
 def test_patterns_are_recognized_that_no_single_view_shows():
-    first, second = (np.arange(400) % 2).astype(bool), (np.arange(400) // 2 % 2).astype(bool)
+    first, second = (
+        (np.arange(400) % 2).astype(bool),
+        (np.arange(400) // 2 % 2).astype(bool),
+    )
     observed = np.column_stack([np.ones(400, bool), first, second])
     missingness = measure_missingness((first ^ second).astype(int), observed, "abc")
     assert missingness.follows
@@ -63,7 +71,9 @@ def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anyth
     labels, observed = rng.integers(3, size=90), observed_at_random(rng, 90, 4, 0.3)
     order, views = rng.permutation(90), [2, 0, 3, 1]
     one = measure_missingness(labels, observed, "abcd")
-    other = measure_missingness((labels[order] + 1) % 3, observed[order][:, views], "cadb")
+    other = measure_missingness(
+        (labels[order] + 1) % 3, observed[order][:, views], "cadb"
+    )
     assert one.agreement == pytest.approx(other.agreement, abs=1e-12)
     assert one.p_value == other.p_value
     np.testing.assert_allclose(

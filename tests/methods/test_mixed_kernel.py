@@ -39,10 +39,14 @@ def fitted(method, X, **options):
 
 @pytest.mark.parametrize("name", MIXING)
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"normalize": False}])
-def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(name, options, kernels):
+def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(
+    name, options, kernels
+):
     model = fitted(METHODS[name], kernels, **options)
     found, parts = model.mixed_kernel(kernels), standardized(kernels, **options)
-    np.testing.assert_allclose(found, np.tensordot(model.coefficients_, parts, 1), atol=1e-10)
+    np.testing.assert_allclose(
+        found, np.tensordot(model.coefficients_, parts, 1), atol=1e-10
+    )
     np.testing.assert_array_equal(found, found.T)
 
 
@@ -61,7 +65,9 @@ def test_some_samples_are_a_part_of_all_in_any_order(name, form, views, kernels)
     whole = model.mixed_kernel(X)
     assert whole.shape == (N, N)
     assert whole.dtype == np.float64
-    np.testing.assert_allclose(model.mixed_kernel(X, SOME), whole[np.ix_(SOME, SOME)], atol=1e-10)
+    np.testing.assert_allclose(
+        model.mixed_kernel(X, SOME), whole[np.ix_(SOME, SOME)], atol=1e-10
+    )
     assert model.mixed_kernel(X, []).shape == (0, 0)
 
 
@@ -79,7 +85,9 @@ def test_repaired_kernels_are_repaired_again(psd, method, kernels):
     np.testing.assert_allclose(some, found[np.ix_(SOME, SOME)], atol=1e-8)
 
 
-@pytest.mark.parametrize("samples", [[0, N], [-1], [0.5], np.ones(N, dtype=bool), [[0, 1]], 3])
+@pytest.mark.parametrize(
+    "samples", [[0, N], [-1], [0.5], np.ones(N, dtype=bool), [[0, 1]], 3]
+)
 def test_samples_that_are_not_there_are_refused(samples, views):
     with pytest.raises(ValueError, match=f"samples .* from 0 to {N - 1}"):
         fitted(AverageKKM, views).mixed_kernel(views, samples)
@@ -87,21 +95,35 @@ def test_samples_that_are_not_there_are_refused(samples, views):
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("simplemkkm", "views"), ("lmkkm", "kernels"), ("lf-mvc", "features"), ("lkam", "views")],
+    [
+        ("simplemkkm", "views"),
+        ("lmkkm", "kernels"),
+        ("lf-mvc", "features"),
+        ("lkam", "views"),
+    ],
 )
 def test_other_samples_are_refused(name, form, views, kernels):
     options = {"approximation": Nystroem(20)} if form == "features" else {}
     X = dict(enumerate(kernels)) if form == "kernels" else views
     options |= {"kernels": "precomputed"} if form == "kernels" else {}
     model = fitted(METHODS[name], X, **options)
-    fewer = {n: each[1:, 1:] if form == "kernels" else each[1:] for n, each in X.items()}
-    with pytest.raises(ValueError, match="X has 59 samples, the model was fitted on 60"):
+    fewer = {
+        n: each[1:, 1:] if form == "kernels" else each[1:] for n, each in X.items()
+    }
+    with pytest.raises(
+        ValueError, match="X has 59 samples, the model was fitted on 60"
+    ):
         model.mixed_kernel(fewer)
     with pytest.raises(ValueError, match="the model was fitted on"):
         model.mixed_kernel(dict(list(X.items())[:1]))
-    turned = {n: each[::-1, ::-1] if form == "kernels" else each[::-1] for n, each in X.items()}
+    turned = {
+        n: each[::-1, ::-1] if form == "kernels" else each[::-1]
+        for n, each in X.items()
+    }
     if form != "features":
-        with pytest.raises(ValueError, match="other samples than the model was fitted on"):
+        with pytest.raises(
+            ValueError, match="other samples than the model was fitted on"
+        ):
             model.mixed_kernel(turned)
     again = model.mixed_kernel(dict(reversed(X.items())))
     np.testing.assert_allclose(again, model.mixed_kernel(X), atol=1e-10)

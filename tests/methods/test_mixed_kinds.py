@@ -16,7 +16,9 @@ N, SOME = 90, [3, 1, 7]
 def mixed_views(n=N):
     """Return one view of each kind that has kernels of its own, and the clusters."""
     rng, y = np.random.default_rng(0), np.arange(n) % 3
-    chosen = [np.where(rng.random(n) < 0.8, y, rng.integers(3, size=n)) for _ in range(4)]
+    chosen = [
+        np.where(rng.random(n) < 0.8, y, rng.integers(3, size=n)) for _ in range(4)
+    ]
     rates = np.where(np.arange(60) // 20 == y[:, None], 0.16, 0.02)
     words = rng.poisson(rates).astype(float)
     words[np.arange(n), 20 * y] += 1  # no row without words
@@ -48,7 +50,9 @@ def fit(method, X, **settings):
 @pytest.mark.parametrize("method", [AverageKKM, AgreementKKM, SimpleMKKM, LKAM, LFMVC])
 def test_kernels_held_and_on_the_fly_give_the_same_clusters(method, views):
     _, y = mixed_views()
-    held, computed = (fit(method, views, kernels=kernels) for kernels in ("auto", "on-the-fly"))
+    held, computed = (
+        fit(method, views, kernels=kernels) for kernels in ("auto", "on-the-fly")
+    )
     assert adjusted_rand_index(y, held.labels_) > 0.9
     np.testing.assert_array_equal(held.labels_, computed.labels_)
     np.testing.assert_allclose(held.weights_, computed.weights_, atol=1e-5)

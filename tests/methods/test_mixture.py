@@ -9,7 +9,9 @@ def run(answers, values=None, **options):
     values = np.arange(len(answers), 0.0, -1) if values is None else values
     steps = iter(zip(answers[1:] + answers[:1], values, strict=True))
     options = {"tol": 1e-4, "max_iter": len(answers) - 1} | options
-    return alternate(answers[0], lambda weights: None, lambda partition: next(steps), **options)
+    return alternate(
+        answers[0], lambda weights: None, lambda partition: next(steps), **options
+    )
 
 
 def test_alternation_stops_once_the_weights_no_longer_change():
@@ -22,7 +24,11 @@ def test_a_cycle_of_any_length_ends_an_alternation_and_a_slow_spiral_counts_as_o
     for length in (2, 3, 4):
         ring = [[0.1 * i, 1 - 0.1 * i] for i in range(1, length + 1)]
         found = run([[0.9, 0.1], *ring * 5])
-        assert (found.converged, found.n_iter, found.cycle) == (False, length + 1, length)
+        assert (found.converged, found.n_iter, found.cycle) == (
+            False,
+            length + 1,
+            length,
+        )
     spiral = [[0.5 + 0.3 * (-0.95) ** i, 0.5 - 0.3 * (-0.95) ** i] for i in range(10)]
     assert run(spiral).cycle == 2
 

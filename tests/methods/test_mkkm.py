@@ -17,7 +17,9 @@ def test_the_golden_path_is_reproduced(golden):
     np.testing.assert_allclose(solution.weights, golden["mkkm_gamma"], atol=1e-10)
     # The reference returns the partition of the weights before their last update.
     before = solve_mkkm(stack, 4, tol=0, max_iter=len(expected) - 1)
-    np.testing.assert_allclose(projector(before.partition), projector(golden["mkkm_H"]), atol=1e-9)
+    np.testing.assert_allclose(
+        projector(before.partition), projector(golden["mkkm_H"]), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -44,18 +46,26 @@ def test_partition_and_weights_are_best_for_each_other_at_the_end(n, reg):
         solution = solve_mkkm_mir(raw(kernels), 3, reg=reg, **options)
     assert np.all(np.diff(solution.history) <= 1e-9 * solution.history[0])
     mix = np.tensordot(solution.weights**2, kernels, 1)
-    np.testing.assert_allclose(projector(solution.partition), projector(leading(mix, 3)), atol=1e-5)
+    np.testing.assert_allclose(
+        projector(solution.partition), projector(leading(mix, 3)), atol=1e-5
+    )
     a = unexplained(kernels, solution.partition)
     hessian = reg * np.einsum("pij,qij->pq", kernels, kernels) + 2 * np.diag(a)
     gradient = hessian @ solution.weights
     # No weight can be moved to a kernel with a smaller slope.
     assert gradient @ solution.weights - gradient.min() <= 1e-5 * gradient.max()
-    assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
+    assert solution.objective == pytest.approx(
+        gradient @ solution.weights / 2, rel=1e-8
+    )
 
 
 @pytest.mark.data
 def test_the_golden_average_is_reproduced(golden):
     solution = solve_average_kkm(raw(golden["K"]), 4)
     assert solution.objective == pytest.approx(float(golden["avg_obj"]), rel=1e-12)
-    np.testing.assert_allclose(solution.relaxation.eigenvalues[:5], golden["avg_eigs"], rtol=1e-10)
-    np.testing.assert_allclose(projector(solution.partition), projector(golden["avg_H"]), atol=1e-9)
+    np.testing.assert_allclose(
+        solution.relaxation.eigenvalues[:5], golden["avg_eigs"], rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        projector(solution.partition), projector(golden["avg_H"]), atol=1e-9
+    )

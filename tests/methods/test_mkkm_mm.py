@@ -47,9 +47,13 @@ def test_the_saddle_lies_between_every_weight_and_every_partition(n, seed):
         theta = rng.random(4)
         theta /= np.linalg.norm(theta)
         K = np.tensordot(theta, kernels, 1)
-        assert np.trace(K) - np.linalg.eigvalsh(K)[-3:].sum() <= solution.objective * (1 + 1e-7)
+        assert np.trace(K) - np.linalg.eigvalsh(K)[-3:].sum() <= solution.objective * (
+            1 + 1e-7
+        )
         H = leading(K, 3)
-        assert np.linalg.norm(unexplained(kernels, H)) >= solution.objective * (1 - 1e-7)
+        assert np.linalg.norm(unexplained(kernels, H)) >= solution.objective * (
+            1 - 1e-7
+        )
 
 
 def test_kernels_that_are_explained_entirely_keep_uniform_weights():

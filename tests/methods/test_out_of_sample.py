@@ -17,7 +17,9 @@ def joint():
     """Return three kernels over training and new samples together, the new ones last."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(N + NEW, d)) for d in (60, 70)]
-    gaussian = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(X[0])
+    gaussian = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(
+        X[0]
+    )
     return np.stack([*gaussian, *(x @ x.T for x in X)])
 
 
@@ -47,10 +49,14 @@ def standardize_by_hand(K, cross, own, center, normalize):
 def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize):
     K, cross, own = parts(joint)
     model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
-    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
+    by_hand = [
+        standardize_by_hand(*x, center, normalize)
+        for x in zip(K, cross, own, strict=True)
+    ]
     weights = model.coefficients_
     mixed, mixed_cross = (
-        sum(w * pair[i] for w, pair in zip(weights, by_hand, strict=True)) for i in (0, 1)
+        sum(w * pair[i] for w, pair in zip(weights, by_hand, strict=True))
+        for i in (0, 1)
     )
     H = model.embedding_
     expected = mixed_cross @ H @ np.linalg.inv(H.T @ mixed @ H)
@@ -58,7 +64,8 @@ def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize
     rows = unit(model.transform(K))
     centers = np.stack([rows[model.labels_ == j].mean(axis=0) for j in range(4)])
     nearest = np.argmin(((unit(expected)[:, None] - centers) ** 2).sum(axis=-1), axis=1)
-    assert np.mean(model.predict(cross, own) == nearest) > 0.9  # to k-means' own tolerance
+    # To k-means' own tolerance.
+    assert np.mean(model.predict(cross, own) == nearest) > 0.9
 
 
 def unit(rows):
@@ -87,7 +94,9 @@ def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype)
     K = (X @ X.T).astype(dtype)[None]
     model = AverageKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
     rows, H = model.transform(K), model.embedding_[:, :2]
-    np.testing.assert_allclose(rows[:, :2], H, atol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(
+        rows[:, :2], H, atol=1e-5 if dtype == np.float32 else 1e-12
+    )
     assert not rows[:, 2:].any()
     assert not model.transform(K[:, :5], np.diag(K[0])[None, :5])[:, 2:].any()
 
@@ -97,7 +106,9 @@ def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
     model = AverageKKM(3, kernels="precomputed", random_state=0).fit(K)
     own, rows = np.diagonal(K, axis1=1, axis2=2), model.transform(K)
     np.testing.assert_allclose(rows, model.transform(K, own), atol=1e-13)
-    np.testing.assert_allclose(rows, model.transform([sp.csr_array(k) for k in K]), atol=1e-13)
+    np.testing.assert_allclose(
+        rows, model.transform([sp.csr_array(k) for k in K]), atol=1e-13
+    )
     order = np.random.default_rng(0).permutation(N)
     with pytest.raises(ValueError, match=r"kernel 1.*self_similarity"):
         model.transform(K[:, order])
@@ -109,23 +120,37 @@ def test_training_kernels_are_recognized_unless_they_are_shuffled(joint):
 @pytest.mark.parametrize("form", ["views", "kernels", "features"])
 def test_new_samples_need_no_views_of_weight_zero(form, missing_views):
     rng, y = np.random.default_rng(0), np.arange(120) % 3
-    views = {name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(120, 5)) for name in "ab"}
+    views = {
+        name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(120, 5))
+        for name in "ab"
+    }
     views["noise"] = rng.normal(size=(120, 5))
-    old, new = ({n: v[rows] for n, v in views.items()} for rows in (slice(90), slice(90, 120)))
-    options = {"features": {"approximation": Nystroem(30)}, "kernels": {"kernels": "precomputed"}}
+    old, new = (
+        {n: v[rows] for n, v in views.items()} for rows in (slice(90), slice(90, 120))
+    )
+    options = {
+        "features": {"approximation": Nystroem(30)},
+        "kernels": {"kernels": "precomputed"},
+    }
     if form == "kernels":
         new = {name: gaussian(rows, old[name]) for name, rows in new.items()}
         old = {name: gaussian(rows, rows) for name, rows in old.items()}
     method = AnchoredMKKM if form == "features" else AgreementKKM
-    model = method(3, missing_views=missing_views, random_state=0, **options.get(form, {}))
+    model = method(
+        3, missing_views=missing_views, random_state=0, **options.get(form, {})
+    )
     assert model.fit(old).set_aside_ == ("noise",)
     fewer = {name: rows for name, rows in new.items() if name != "noise"}
     np.testing.assert_array_equal(model.predict(fewer), model.predict(new))
     if form != "features":  # which are scaled up by the number of views
-        np.testing.assert_allclose(model.transform(fewer), model.transform(new), atol=1e-12)
+        np.testing.assert_allclose(
+            model.transform(fewer), model.transform(new), atol=1e-12
+        )
     if form == "views":  # training samples are recognized whatever unused views hold
         other = old | {"noise": rng.normal(size=(90, 5))}
-        np.testing.assert_allclose(model.transform(other), model.transform(old), atol=1e-12)
+        np.testing.assert_allclose(
+            model.transform(other), model.transform(old), atol=1e-12
+        )
     with pytest.raises(ValueError, match="fitted on"):
         model.predict({"b": new["b"], "noise": new["noise"]})
 

@@ -48,14 +48,22 @@ def test_an_own_method_has_a_page_displays_and_a_diagnosis(method, problem):
 def test_without_coefficients_the_similarities_are_cosines_of_the_embedding(problem):
     model = own_methods.FirstKernel(3, random_state=0).fit(problem[0])
     rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
-    np.testing.assert_allclose(model.mixed_kernel(problem[0]), rows @ rows.T, atol=1e-12)
-    assert model.describe_mixed_kernel().startswith("cosines between rows of the embedding")
+    np.testing.assert_allclose(
+        model.mixed_kernel(problem[0]), rows @ rows.T, atol=1e-12
+    )
+    assert model.describe_mixed_kernel().startswith(
+        "cosines between rows of the embedding"
+    )
 
 
-def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_return(problem):
+def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_return(
+    problem,
+):
     model = own_methods.Powered(3, random_state=0).fit(problem[0])
     np.testing.assert_array_equal(model.predict(problem[0]), model.labels_)
-    with pytest.raises(TypeError, match="Unfinished cannot embed.*derive Unfinished from Multiple"):
+    with pytest.raises(
+        TypeError, match="Unfinished cannot embed.*derive Unfinished from Multiple"
+    ):
         own_methods.Unfinished(3).fit(problem[0])
 
 
@@ -69,7 +77,9 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
     ],
 )
 def test_a_class_that_cannot_cluster_is_refused_in_a_sentence(method, message):
-    result = CliRunner().invoke(cli.app, ["cluster", "d.npz", "-k", "3", "--method", method])
+    result = CliRunner().invoke(
+        cli.app, ["cluster", "d.npz", "-k", "3", "--method", method]
+    )
     assert result.exit_code == 2, result.stderr
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -83,7 +93,9 @@ def test_a_plan_that_is_refused_has_imported_nothing(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "d.npz").touch()
     plan = tmp_path / "plan.toml"
-    plan.write_text('datasets = [{ path = "d.npz" }]\nmethods = ["marking:Powered", "mkkmm"]\n')
+    plan.write_text(
+        'datasets = [{ path = "d.npz" }]\nmethods = ["marking:Powered", "mkkmm"]\n'
+    )
     with pytest.raises(PlanError, match="unknown method"):
         read_plan(plan)
     assert not (tmp_path / "mark").exists()

@@ -33,9 +33,15 @@ KEPT = {
     "views": lambda views: (views, {}),
     "views on the fly": lambda views: (views, {"kernels": "on-the-fly"}),
     "other kernels of views": lambda views: (views, {"kernels": OTHERS}),
-    "kernels": lambda views: (clone(OTHERS).set_params(on_the_fly=False).fit_transform(views), {}),
+    "kernels": lambda views: (
+        clone(OTHERS).set_params(on_the_fly=False).fit_transform(views),
+        {},
+    ),
     "landmarks": lambda views: (views, {"approximation": Nystroem(20)}),
-    "landmarks that are all samples": lambda views: (views, {"approximation": Nystroem(40)}),
+    "landmarks that are all samples": lambda views: (
+        views,
+        {"approximation": Nystroem(40)},
+    ),
     "features that are rows": lambda views: (views, {"approximation": Remembering()}),
 }
 
@@ -53,16 +59,22 @@ class Remembering(Linear):
 @pytest.mark.parametrize(
     ("name", "library"),
     [
-        *((name, "numpy") for name in ("simplemkkm", "lmkkm", "lf-mvc", "agreement-kkm")),
+        *(
+            (name, "numpy")
+            for name in ("simplemkkm", "lmkkm", "lf-mvc", "agreement-kkm")
+        ),
         pytest.param("simplemkkm", "torch", marks=needs_torch),
         ("simplemkkm", "pandas"),
     ],
 )
-def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(name, case, library):
+def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(
+    name, case, library
+):
     method = METHODS[name]
     rng = np.random.default_rng(0)
     views = [
-        4 * rng.normal(size=(3, d))[np.arange(40) % 3] + rng.normal(size=(40, d)) for d in (3, 4)
+        4 * rng.normal(size=(3, d))[np.arange(40) % 3] + rng.normal(size=(40, d))
+        for d in (3, 4)
     ]
     X, options = KEPT[case](views)
     parts = [part.copy() for part in (X if isinstance(X, list) else [X])]
@@ -84,12 +96,16 @@ def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(name, cas
 
 @pytest.mark.parametrize("on_the_fly", [False, True])
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_training_views_in_a_file_that_has_changed_are_refused(tmp_path, mode, on_the_fly):
+def test_training_views_in_a_file_that_has_changed_are_refused(
+    tmp_path, mode, on_the_fly
+):
     views, _ = blob_views(np.random.default_rng(0))
     np.save(tmp_path / "view.npy", views[0])
     mapped = np.load(tmp_path / "view.npy", mmap_mode=mode)
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=on_the_fly)
-    model = SimpleMKKM(4, kernels=bank, random_state=0).fit({"a": mapped, "b": views[1]})
+    model = SimpleMKKM(4, kernels=bank, random_state=0).fit(
+        {"a": mapped, "b": views[1]}
+    )
     new = {"a": views[0].copy(), "b": views[1].copy()}
     np.testing.assert_array_equal(model.predict(new), model.labels_)
     stored = pickle.dumps(model)
@@ -99,7 +115,9 @@ def test_training_views_in_a_file_that_has_changed_are_refused(tmp_path, mode, o
         other.flush()
     else:
         mapped[3, 1] += 1
-    with pytest.raises(ValueError, match=r"View 'a' is in a file that has changed.*fit again"):
+    with pytest.raises(
+        ValueError, match=r"View 'a' is in a file that has changed.*fit again"
+    ):
         model.predict(new)
     # What was stored before holds the numbers themselves.
     np.testing.assert_array_equal(pickle.loads(stored).predict(new), model.labels_)

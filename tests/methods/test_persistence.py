@@ -38,7 +38,15 @@ RNG = np.random.default_rng(0)
 Y = np.arange(N) % 3
 X = 4 * RNG.normal(size=(3, 6))[Y] + RNG.normal(size=(N, 6))
 VIEWS = {"left": X[:, :3], "right": X[:, 3:]}
-KINDS = ("categories", "distances", "graph", "sparse", "binary", "histogram", "directions")
+KINDS = (
+    "categories",
+    "distances",
+    "graph",
+    "sparse",
+    "binary",
+    "histogram",
+    "directions",
+)
 ALL_KINDS = VIEWS | {kind: example(kind) for kind in KINDS}
 SPARSE = {"words": csr_array(ALL_KINDS["sparse"]), "left": VIEWS["left"]}
 BY_NAME = {
@@ -55,7 +63,9 @@ GAPS = {
     name: np.where((np.arange(N) % 12 == i)[:, None], np.nan, rows)
     for i, (name, rows) in enumerate(VIEWS.items())
 }
-KERNELS = np.exp(-np.array([np.square(v[:, None] - v).sum(axis=2) / 20 for v in VIEWS.values()]))
+KERNELS = np.exp(
+    -np.array([np.square(v[:, None] - v).sum(axis=2) / 20 for v in VIEWS.values()])
+)
 LACKING = np.arange(N) % 12 == 0
 KERNELS_WITH_GAPS = np.where(LACKING[:, None] | LACKING, np.nan, KERNELS)
 KERNELS_WITH_GAPS[1] = KERNELS[1]
@@ -64,7 +74,9 @@ KERNELS_WITH_GAPS[1] = KERNELS[1]
 def mixed_frames():
     """Return frames with ids, numbers, categories, truth values and missing cells."""
     ids = [f"patient {i}" for i in range(N)]
-    left = pandas.DataFrame(VIEWS["left"].copy(), index=ids, columns=[("a", 1), ("a", 2), ("b", 1)])
+    left = pandas.DataFrame(
+        VIEWS["left"].copy(), index=ids, columns=[("a", 1), ("a", 2), ("b", 1)]
+    )
     left["sex"], left["treated"] = np.array(["f", "m", "x"])[Y], Y == 0
     left["year"] = pandas.Categorical(2000 + Y)
     left.iloc[3, 0], left.iloc[5, 3] = np.nan, None
@@ -86,7 +98,10 @@ INPUTS = {
     ),
     "neighborhoods of views": (VIEWS, {"kernels": KernelBank(neighbors=10)}),
     "landmarks": (SPARSE, {"approximation": Nystroem(n_components=20)}),
-    "a transformer": (VIEWS, {"approximation": RBFSampler(n_components=30, random_state=0)}),
+    "a transformer": (
+        VIEWS,
+        {"approximation": RBFSampler(n_components=30, random_state=0)},
+    ),
     "sparse views": (SPARSE, {}),
     "frames": (mixed_frames, {"join": "outer", "impute": "median"}),
     "missing views": (GAPS, {"missing_views": "rescale"}),
@@ -102,7 +117,9 @@ def method_for(kind):
     return "simplemkkm" if is_other else "agreement-kkm"
 
 
-CASES = [(kind, method_for(kind)) for kind in INPUTS] + [("views", name) for name in METHODS]
+CASES = [(kind, method_for(kind)) for kind in INPUTS] + [
+    ("views", name) for name in METHODS
+]
 
 
 @pytest.mark.slow
@@ -118,13 +135,17 @@ def assert_same(model, other, data):
     """Compare two models by their attributes and predictions."""
     np.testing.assert_array_equal(other.labels_, model.labels_)
     for name in ("weights_", "alignments_", "embedding_"):
-        np.testing.assert_allclose(getattr(other, name), getattr(model, name), atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(other, name), getattr(model, name), atol=1e-12
+        )
     np.testing.assert_array_equal(
         getattr(other, "sample_ids_", None), getattr(model, "sample_ids_", None)
     )
     if isinstance(model, InductiveClusterer):
         np.testing.assert_array_equal(other.predict(data), model.labels_)
-        np.testing.assert_allclose(other.transform(data), model.transform(data), atol=1e-12)
+        np.testing.assert_allclose(
+            other.transform(data), model.transform(data), atol=1e-12
+        )
 
 
 @cache
@@ -163,9 +184,12 @@ class Trap:
 
 
 @pytest.mark.parametrize(
-    ("part", "name"), [(Own(), "Own"), (Trap(), "Trap"), (os.system, "system"), (Own, "Own")]
+    ("part", "name"),
+    [(Own(), "Own"), (Trap(), "Trap"), (os.system, "system"), (Own, "Own")],
 )
-def test_a_file_that_names_another_type_is_refused_by_that_name(part, name, tmp_path, monkeypatch):
+def test_a_file_that_names_another_type_is_refused_by_that_name(
+    part, name, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=rf"model\.skops: .*\.{name}\b"):
         load_model(write(tmp_path, holding(part)))
@@ -184,7 +208,9 @@ def test_a_file_that_names_another_type_is_refused_by_that_name(part, name, tmp_
         "mkclust.bench.journal.Journal",
     ],
 )
-def test_a_name_of_the_library_is_trusted_only_if_it_is_that_of_a_part_of_models(name, tmp_path):
+def test_a_name_of_the_library_is_trusted_only_if_it_is_that_of_a_part_of_models(
+    name, tmp_path
+):
     path = write(tmp_path, holding(small_model()))
     module, _, class_name = name.rpartition(".")
     source = zipfile.ZipFile(io.BytesIO(path.read_bytes()))
@@ -203,7 +229,10 @@ def test_a_name_of_the_library_is_trusted_only_if_it_is_that_of_a_part_of_models
 
 def test_a_type_of_your_own_is_loaded_if_it_is_trusted(tmp_path):
     model = OwnMethod(3, random_state=0).fit(VIEWS)
-    path, name = save_model(model, tmp_path / "own.skops"), f"{OwnMethod.__module__}.OwnMethod"
+    path, name = (
+        save_model(model, tmp_path / "own.skops"),
+        f"{OwnMethod.__module__}.OwnMethod",
+    )
     with pytest.raises(ValueError, match=name):
         load_model(path)
     assert_same(model, load_model(path, trusted=[name]), VIEWS)
@@ -220,12 +249,26 @@ def test_a_function_without_a_name_is_not_saved(tmp_path):
 def test_a_file_that_is_no_model_is_refused_by_its_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     whole = save_model(small_model(), tmp_path / "whole.skops").read_bytes()
-    pickles = [pickle.dumps(Trap(), protocol) for protocol in (0, pickle.HIGHEST_PROTOCOL)]
+    pickles = [
+        pickle.dumps(Trap(), protocol) for protocol in (0, pickle.HIGHEST_PROTOCOL)
+    ]
     indices = csr_array(np.eye(3))
     indices.indices[:] = 10**6  # compiled code would follow them
-    others = [np.eye(3), {"model": small_model()}, holding(0, model=np.eye(3)), holding(indices)]
+    others = [
+        np.eye(3),
+        {"model": small_model()},
+        holding(0, model=np.eye(3)),
+        holding(indices),
+    ]
     others += [holding(0, model=mkclust.AgreementKKM()), holding(0, versions=3)]
-    for data in (b"", b"text", whole[:500], whole[:-50], *pickles, *map(skops.io.dumps, others)):
+    for data in (
+        b"",
+        b"text",
+        whole[:500],
+        whole[:-50],
+        *pickles,
+        *map(skops.io.dumps, others),
+    ):
         Path("model.skops").write_bytes(data)
         with pytest.raises(ValueError, match=r"^model\.skops: "):
             load_model("model.skops")
@@ -237,13 +280,17 @@ def test_a_file_that_is_no_model_is_refused_by_its_path(tmp_path, monkeypatch):
 @pytest.mark.parametrize("number", [FORMAT - 1, FORMAT + 1, str(FORMAT), None])
 def test_a_model_of_another_format_is_refused_with_both_versions(number, tmp_path):
     path = write(tmp_path, holding(0, format=number, versions={"mkclust": "99.1.0"}))
-    with pytest.raises(ValueError, match=rf"99\.1\.0 .*{number!r}.* mkclust {__version__} "):
+    with pytest.raises(
+        ValueError, match=rf"99\.1\.0 .*{number!r}.* mkclust {__version__} "
+    ):
         load_model(path)
 
 
 def test_other_versions_of_packages_are_named_in_one_warning(tmp_path):
     others = versions() | {"numpy": "1.0", "mkclust": "0.0.1"}
-    with pytest.warns(ModelVersionWarning, match=r"mkclust 0\.0\.1.*numpy 1\.0") as caught:
+    with pytest.warns(
+        ModelVersionWarning, match=r"mkclust 0\.0\.1.*numpy 1\.0"
+    ) as caught:
         load_model(write(tmp_path, holding(0, versions=others)))
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -276,7 +323,9 @@ def test_nan_in_what_was_learned_is_named(name, tmp_path):
     model = copy(small_model())
     setattr(model, name, np.full_like(getattr(model, name), np.nan))
     with pytest.raises(ValueError, match=rf"model\.skops: .*{name} holds NaN"):
-        load_model(write(tmp_path, {"format": FORMAT, "versions": versions(), "model": model}))
+        load_model(
+            write(tmp_path, {"format": FORMAT, "versions": versions(), "model": model})
+        )
 
 
 @pytest.mark.parametrize(
@@ -287,8 +336,12 @@ def test_nan_in_what_was_learned_is_named(name, tmp_path):
         ({"kernels": {"left": view(KNNImputer())}}, VIEWS),  # its parameter is NaN
     ],
 )
-def test_what_is_unknown_by_its_nature_does_not_keep_a_model_from_a_file(options, data, tmp_path):
-    model = mkclust.SimpleMKKM(**({"n_clusters": 3, "random_state": 0} | options)).fit(data)
+def test_what_is_unknown_by_its_nature_does_not_keep_a_model_from_a_file(
+    options, data, tmp_path
+):
+    model = mkclust.SimpleMKKM(**({"n_clusters": 3, "random_state": 0} | options)).fit(
+        data
+    )
     assert_same(model, load_model(save_model(model, tmp_path / "model.skops")), data)
 
 

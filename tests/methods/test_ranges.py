@@ -64,14 +64,17 @@ def test_columns_of_frames_are_named_and_sparse_views_are_compared_by_values_oth
     frame = pd.DataFrame(views["left"], columns=["iron", "zinc", "lead"])
     model = AverageKKM(3, random_state=0)
     model.fit({"metals": frame[:60], "words": csr_array(views["right"][:60])})
-    new = {"metals": frame[60:].assign(zinc=50.0), "words": csr_array(views["right"][60:])}
+    new = {
+        "metals": frame[60:].assign(zinc=50.0),
+        "words": csr_array(views["right"][60:]),
+    }
     assert messages(model, new) == []
     new["metals"] = new["metals"].assign(lead=50.0)
     (message,) = messages(model, new)
     assert "50 in 'zinc'" in message
-    assert messages(model, new | {"words": csr_array(-views["right"][60:])})[1].startswith(
-        "in words, 100%"
-    )
+    assert messages(model, new | {"words": csr_array(-views["right"][60:])})[
+        1
+    ].startswith("in words, 100%")
 
 
 def test_views_of_weight_zero_and_precomputed_kernels_are_not_compared():
@@ -90,7 +93,11 @@ def test_views_of_weight_zero_and_precomputed_kernels_are_not_compared():
         given.predict({"K": K[100:, :100], "left": new["left"]}, own)
 
 
-@given(st.integers(0, 10_000), st.integers(10, 200), st.sampled_from(["normal", "cauchy", "rare"]))
+@given(
+    st.integers(0, 10_000),
+    st.integers(10, 200),
+    st.sampled_from(["normal", "cauchy", "rare"]),
+)
 @settings(max_examples=30, deadline=None)
 def test_samples_of_the_same_kind_are_hardly_ever_outside(seed, n, kind):
     rng = np.random.default_rng(seed)

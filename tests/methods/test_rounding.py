@@ -28,7 +28,9 @@ from mkclust.stack import as_stack
 from mkclust.stack.discretize import compared_rows, discretize
 from own_methods import Powered
 
-RELAXED = [name for name, method in METHODS.items() if issubclass(method, RelaxedClusterer)]
+RELAXED = [
+    name for name, method in METHODS.items() if issubclass(method, RelaxedClusterer)
+]
 INDUCTIVE = [name for name in RELAXED if hasattr(METHODS[name], "predict")]
 
 pytestmark = [
@@ -118,13 +120,16 @@ def test_components_are_those_of_kernel_principal_component_analysis():
 
 
 def test_components_are_the_part_of_a_kernel_that_any_partition_spans():
-    # The consensus of partitions is no eigenvectors: it is placed in the average kernel.
+    # The consensus of partitions is no eigenvectors: it is placed in the average
+    # kernel.
     stack = as_stack(grams(overlapping()))
     solution = LFMVC(3).solve(stack)
     rows = compared_rows(solution.partition, root_of(stack, solution))
     P = solution.partition @ solution.partition.T
     expected = P @ stack.mix(np.array([0.5, 0.5])).dense() @ P
-    np.testing.assert_allclose(rows @ rows.T, 80 * expected / np.trace(expected), atol=1e-8)
+    np.testing.assert_allclose(
+        rows @ rows.T, 80 * expected / np.trace(expected), atol=1e-8
+    )
 
 
 def test_a_method_by_weights_of_samples_compares_by_its_own_kernel():
@@ -246,13 +251,17 @@ def test_margins_of_components_are_zero_on_the_border_and_one_at_the_center():
     model = AverageKKM(2, random_state=0).fit(views)
     rows = compared_rows(model.embedding_, model._root)
     small, large = rows[y == 1].mean(axis=0), rows[y == 0].mean(axis=0)
-    along = (rows - (small + large) / 2) @ (small - large) / np.sum((small - large) ** 2)
+    along = (
+        (rows - (small + large) / 2) @ (small - large) / np.sum((small - large) ** 2)
+    )
     expected = 2 * np.where(y == 1, along, -along)
     np.testing.assert_allclose(sample_scores(model).margin, expected, atol=1e-8)
 
 
 def test_a_form_that_does_not_exist_is_refused_with_those_that_do():
-    with pytest.raises(ValueError, match="rounding='rows': choose one of 'best', 'unit', 'comp"):
+    with pytest.raises(
+        ValueError, match="rounding='rows': choose one of 'best', 'unit', 'comp"
+    ):
         AverageKKM(2, rounding="rows").fit(overlapping())
 
 
@@ -278,7 +287,9 @@ def test_a_partition_without_a_kernel_is_refused_unless_rows_have_unit_length():
     without = type(solution)(
         solution.partition, solution.weights, solution.objective, solution.history, True
     )
-    rounded = round_partition(stack, without, without.partition, rounding="unit", random_state=0)
+    rounded = round_partition(
+        stack, without, without.partition, rounding="unit", random_state=0
+    )
     assert rounded.root is None
     with pytest.raises(TypeError, match="neither coefficients nor a kernel"):
         round_partition(stack, without, without.partition, random_state=0)

@@ -19,7 +19,9 @@ from problems import FAMILIES, random_weights, top_eigenvalue_sum
 RAW = {"center": False, "normalize": False}
 SOLVERS = {"subspace": solve_simple_mkkm, "reduced-gradient": solve_reduced_gradient}
 over_solvers = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
-over_families = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+over_families = pytest.mark.parametrize(
+    "family", FAMILIES, ids=lambda family: family.__name__
+)
 
 
 def certified_gap(kernels, solution, k):
@@ -39,9 +41,12 @@ def check_certificate(rng, family, n, m, k):
     assert solution.gap >= 0.5 * gap - 1e-9
     assert solution.weights.sum() == pytest.approx(1)
     assert solution.weights.min() > 0
-    for _ in range(3 if n > 60 else 10):  # weak duality: no weights go below the certified bound
+    # Weak duality: no weights go below the certified bound.
+    for _ in range(3 if n > 60 else 10):
         weights = random_weights(rng, m)
-        assert top_eigenvalue_sum(kernels, weights, k) >= solution.lower_bound * (1 - 1e-12)
+        assert top_eigenvalue_sum(kernels, weights, k) >= solution.lower_bound * (
+            1 - 1e-12
+        )
 
 
 @over_families
@@ -56,7 +61,14 @@ def test_a_dense_eigensolver_confirms_the_certificate_on_small_problems(family, 
 @over_families
 @pytest.mark.parametrize(
     ("n", "m", "k"),
-    [(260, 3, 1), (260, 2, 259), (300, 10, 5), (420, 25, 3), (330, 1, 4), *slow((640, 6, 7))],
+    [
+        (260, 3, 1),
+        (260, 2, 259),
+        (300, 10, 5),
+        (420, 25, 3),
+        (330, 1, 4),
+        *slow((640, 6, 7)),
+    ],
 )
 def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n, m, k):
     check_certificate(np.random.default_rng(n + m), family, n, m, k)
@@ -98,7 +110,9 @@ def test_without_a_tie_weights_are_inverse_to_alignments():
 @over_solvers
 @pytest.mark.parametrize("n", [90, 320])
 def test_objectives_fall_and_lower_bounds_rise(solver, n):
-    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=n, k=4, strengths=(2, 1, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(4), n=n, k=4, strengths=(2, 1, 0)
+    )
     solution = solver(as_stack(kernels), 4)
     assert np.all(np.diff(solution.history) <= 1e-9 * solution.objective)
     assert np.all(np.diff(solution.lower_bounds) >= 0)
@@ -110,7 +124,11 @@ def test_objectives_fall_and_lower_bounds_rise(solver, n):
 @over_solvers
 def test_the_golden_problem_is_solved_within_its_certified_band(golden, solver):
     solution = solver(as_stack(golden["K"], **RAW), int(golden["k"]))
-    assert golden["exact_lb"] - 1e-9 <= solution.objective <= golden["exact_J"] * (1 + 1e-6)
+    assert (
+        golden["exact_lb"] - 1e-9
+        <= solution.objective
+        <= golden["exact_J"] * (1 + 1e-6)
+    )
     np.testing.assert_allclose(solution.weights, golden["exact_gamma"], atol=1e-3)
 
 
@@ -123,7 +141,9 @@ def test_the_papers_scores_on_uci_digit_are_reproduced(uci_digit):
     np.testing.assert_allclose(model.weights_, [0.396, 0.406, 0.198], atol=2e-3)
     rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
     runs = [
-        scores(y, KMeans(10, n_init=10, init="random", random_state=seed).fit_predict(rows))
+        scores(
+            y, KMeans(10, n_init=10, init="random", random_state=seed).fit_predict(rows)
+        )
         for seed in range(20)
     ]
     means = {name: 100 * np.mean([run[name] for run in runs]) for name in runs[0]}
@@ -157,7 +177,9 @@ def test_no_warning_disturbs_when_all_views_are_good(seed):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("n", [120, 400])
 def test_stopping_at_max_iter_warns_with_the_gap_that_is_left(solver, n):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=n, k=4, strengths=(2, 1, 0.5, 0))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(0), n=n, k=4, strengths=(2, 1, 0.5, 0)
+    )
     model = SimpleMKKM(4, solver=solver, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"gap of .* raise max_iter"):
         model.fit(kernels)
@@ -166,7 +188,9 @@ def test_stopping_at_max_iter_warns_with_the_gap_that_is_left(solver, n):
 
 
 def test_the_reduced_gradient_can_stop_as_the_paper_does():
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=100, k=4, strengths=(2, 1, 0.5))
+    kernels, _ = gaussian_kernels(
+        np.random.default_rng(0), n=100, k=4, strengths=(2, 1, 0.5)
+    )
     paper = SimpleMKKM(4, solver="reduced-gradient", stopping="step").fit(kernels)
     certified = SimpleMKKM(4).fit(kernels)
     assert paper.converged_

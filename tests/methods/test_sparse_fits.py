@@ -28,7 +28,9 @@ def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(name):
     rng, y = np.random.default_rng(0), np.arange(N) % K
     topics = 0.02 + 0.5 * (rng.random((K, 120)) < 0.1)
     words = (rng.random((N, 120)) < topics[y]) * rng.poisson(2.0, (N, 120))
-    signs = (rng.normal(size=(K, 50))[y] + rng.normal(size=(N, 50))) * (rng.random((N, 50)) < 0.3)
+    signs = (rng.normal(size=(K, 50))[y] + rng.normal(size=(N, 50))) * (
+        rng.random((N, 50)) < 0.3
+    )
     numbers = 2 * np.eye(K, 6)[y] + rng.normal(size=(N, 6))
     dense = {"words": words * 1.0, "signs": signs, "numbers": numbers}
     views = dense | {
@@ -36,7 +38,8 @@ def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(name):
         "signs": scipy.sparse.coo_array(signs),
     }
     model, expected = (
-        SimpleMKKM(K, approximation=MAPS[name], random_state=0).fit(X) for X in (views, dense)
+        SimpleMKKM(K, approximation=MAPS[name], random_state=0).fit(X)
+        for X in (views, dense)
     )
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-8)
@@ -51,7 +54,9 @@ def test_wide_sparse_views_are_fitted_by_features_without_being_written_out():
     columns = np.where(rng.random((2_000, 20)) < 0.6, 300 * y[:, None], 1_000)
     columns = columns + rng.integers(300, size=columns.shape)
     columns = np.where(
-        rng.random(columns.shape) < 0.3, rng.integers(200_000, size=columns.shape), columns
+        rng.random(columns.shape) < 0.3,
+        rng.integers(200_000, size=columns.shape),
+        columns,
     )
     places = (np.arange(2_000).repeat(20), columns.ravel())
     view = scipy.sparse.coo_array((np.ones(40_000), places), (2_000, 200_000)).tocsr()

@@ -94,7 +94,9 @@ def test_models_that_are_not_fitted_or_of_other_libraries_are_refused():
 
 def test_weights_are_drawn_beside_alignments_from_top_to_bottom(ax):
     bars = {"weights": [0.25, 0.75], "alignments": [0.9, 0.4]}
-    KernelWeightsDisplay(kernel_names=["$\\frac$", "x" * 80], note="Read me.", **bars).plot(ax)
+    KernelWeightsDisplay(
+        kernel_names=["$\\frac$", "x" * 80], note="Read me.", **bars
+    ).plot(ax)
     assert texts(ax) == ["0.250", "0.750", "0.90", "0.40"]
     assert ticks(ax.xaxis) == ["weight", "alignment"]
     assert ax.get_xlabel() == "Read me."
@@ -104,7 +106,9 @@ def test_weights_are_drawn_beside_alignments_from_top_to_bottom(ax):
     assert names[0].get_window_extent().y0 > names[1].get_window_extent().y1
 
 
-@pytest.mark.parametrize("bounds", [None, [-np.inf, 9.0, 9.5], [np.nan, np.nan, np.nan]])
+@pytest.mark.parametrize(
+    "bounds", [None, [-np.inf, 9.0, 9.5], [np.nan, np.nan, np.nan]]
+)
 def test_only_a_certified_gap_is_claimed_and_unknown_bounds_are_not_drawn(ax, bounds):
     ConvergenceDisplay(history=[12.0, 11.0, 10.0], lower_bounds=bounds).plot(ax)
     ax.figure.draw_without_rendering()
@@ -113,7 +117,9 @@ def test_only_a_certified_gap_is_claimed_and_unknown_bounds_are_not_drawn(ax, bo
     lower = [line.get_ydata() for line in ax.lines[1:]]
     assert len(lower) == (bounds is not None)
     for found in lower:
-        np.testing.assert_array_equal(found, np.where(np.isfinite(bounds), bounds, np.nan))
+        np.testing.assert_array_equal(
+            found, np.where(np.isfinite(bounds), bounds, np.nan)
+        )
 
 
 def directions(n=200, k=8, seed=0):
@@ -156,10 +162,15 @@ def test_few_samples_are_drawn_on_the_plane(n, ax):
 def test_a_random_subset_of_many_samples_is_drawn_and_said(ax):
     embedding, labels = directions(n=600, k=4)
     labels[:50] = -1
-    shown = EmbeddingDisplay(embedding=embedding, labels=labels, max_samples=60).plot(ax)
+    shown = EmbeddingDisplay(embedding=embedding, labels=labels, max_samples=60).plot(
+        ax
+    )
     assert 56 <= len(shown.samples) <= 60
     np.testing.assert_array_equal(shown.embedding, embedding[shown.samples])
-    assert f"{len(shown.samples)} of 550 samples drawn, clusters in proportion" in shown.caption
+    assert (
+        f"{len(shown.samples)} of 550 samples drawn, clusters in proportion"
+        in shown.caption
+    )
     sizes = np.bincount(labels[50:])
     assert texts(ax) == [f"{cluster} ({size})" for cluster, size in enumerate(sizes)]
 
@@ -167,7 +178,9 @@ def test_a_random_subset_of_many_samples_is_drawn_and_said(ax):
 def test_a_subset_holds_clusters_in_proportion_and_none_is_left_out():
     labels = np.repeat([0, 1, 2, 7, -1], [5000, 4000, 999, 1, 100])
     some = sample_clusters(labels, 2000)
-    assert np.bincount(labels[some])[[0, 1, 2, 7]] == pytest.approx([1000, 800, 200, 1], abs=1)
+    assert np.bincount(labels[some])[[0, 1, 2, 7]] == pytest.approx(
+        [1000, 800, 200, 1], abs=1
+    )
 
 
 @pytest.mark.slow
@@ -178,7 +191,9 @@ def test_results_on_a_cluster_are_drawn_from_a_subset(views, ax):
     shown = EmbeddingDisplay.from_estimator(model, max_samples=20, ax=ax)
     assert isinstance(shown.embedding, np.ndarray)
     again = Figure().subplots()
-    kernel = SortedKernelDisplay.from_estimator(model, lazy, max_samples=30, ax=again).kernel
+    kernel = SortedKernelDisplay.from_estimator(
+        model, lazy, max_samples=30, ax=again
+    ).kernel
     assert len(kernel) <= 30
     assert "approximated by features" in again.get_xlabel()
 
@@ -186,7 +201,9 @@ def test_results_on_a_cluster_are_drawn_from_a_subset(views, ax):
 def test_views_that_were_set_aside_are_in_brackets(ax):
     alignments = np.array([[1, 0.8, -0.001], [0.8, 1, 0], [-0.001, 0, 1]])
     names = ["$\\left$", "right", "a coin that was tossed very many times"]
-    AgreementDisplay(kernel_names=names, alignments=alignments, weights=[0.5, 0.5, 0]).plot(ax)
+    AgreementDisplay(
+        kernel_names=names, alignments=alignments, weights=[0.5, 0.5, 0]
+    ).plot(ax)
     assert ticks(ax.xaxis)[:2] == names[:2]
     assert ticks(ax.xaxis)[2].startswith("(a coin")
     assert "-0.00" not in texts(ax)
@@ -205,7 +222,9 @@ def test_classes_are_ordered_so_that_a_perfect_clustering_is_a_diagonal(ax):
 
 def test_features_are_drawn_with_their_differences(ax):
     shown = DescriptionDisplay(
-        features=["age", "$ash"], differences=[[2.5, -1.0], [np.nan, 0.01]], sizes=[3, 4]
+        features=["age", "$ash"],
+        differences=[[2.5, -1.0], [np.nan, 0.01]],
+        sizes=[3, 4],
     ).plot(ax)
     assert texts(ax) == ["+2.5", "-1.0", "", "0"]
     assert "+2.5 standard deviations, is that of cluster 0 in age" in shown.caption
@@ -213,7 +232,9 @@ def test_features_are_drawn_with_their_differences(ax):
     assert empty.plot(Figure().subplots()).caption == "No feature stands out."
 
 
-def test_similarities_are_sorted_by_cluster_and_by_how_similar_samples_are_to_it(model, views, ax):
+def test_similarities_are_sorted_by_cluster_and_by_how_similar_samples_are_to_it(
+    model, views, ax
+):
     shown = SortedKernelDisplay.from_estimator(model, views, ax=ax)
     assert sorted(shown.samples) == list(range(60))
     np.testing.assert_array_equal(shown.labels, np.sort(model.labels_))
@@ -222,15 +243,23 @@ def test_similarities_are_sorted_by_cluster_and_by_how_similar_samples_are_to_it
         here = shown.labels == cluster
         assert (np.diff(shown.kernel[np.ix_(here, here)].sum(axis=1)) <= 1e-12).all()
     sizes = np.bincount(model.labels_)
-    assert ticks(ax.yaxis) == [f"{cluster} ({size})" for cluster, size in enumerate(sizes)]
+    assert ticks(ax.yaxis) == [
+        f"{cluster} ({size})" for cluster, size in enumerate(sizes)
+    ]
     borders = [line.get_ydata()[0] for line in ax.lines[::2]]
     assert borders == np.cumsum(sizes)[:2].tolist()
 
 
 def test_survival_curves_have_the_numbers_at_risk_below(ax):
-    times, events = np.array([1.0, 2, 3, 4, 2, 4, 6, np.nan]), np.array([1, 1, 0, 1, 0, 1, 0, 1])
-    shown = SurvivalDisplay(times=times, events=events, labels=[0, 0, 0, 0, 1, 1, 1, 1]).plot(ax)
-    np.testing.assert_allclose(shown.curves[0][1], [0.75, 0.5, 0])  # the product-limit estimate
+    times, events = (
+        np.array([1.0, 2, 3, 4, 2, 4, 6, np.nan]),
+        np.array([1, 1, 0, 1, 0, 1, 0, 1]),
+    )
+    shown = SurvivalDisplay(
+        times=times, events=events, labels=[0, 0, 0, 0, 1, 1, 1, 1]
+    ).plot(ax)
+    # The product-limit estimate.
+    np.testing.assert_allclose(shown.curves[0][1], [0.75, 0.5, 0])
     np.testing.assert_allclose(shown.curves[1][1], [0.5])
     assert shown.medians == {0: 2, 1: 4}
     at_risk = [np.sum(times[:4] >= tick) for tick in ax.get_xticks()]
@@ -254,5 +283,7 @@ def test_a_fit_is_drawn_in_one_figure(model, views):
     titles = [title(ax) for ax in plot_fit(model, model.labels_).axes]
     assert f"Convergence: certified relative gap {model.duality_gap_:.1e}" in titles
     assert any(words.startswith("Share of each class") for words in titles)
-    one_step = [title(ax) for ax in plot_fit(AgreementKKM(3, random_state=0).fit(views)).axes]
+    one_step = [
+        title(ax) for ax in plot_fit(AgreementKKM(3, random_state=0).fit(views)).axes
+    ]
     assert "What every two views share" in one_step

@@ -13,8 +13,12 @@ def raw(kernels):
 @pytest.mark.data
 def test_the_golden_iterates_of_kamm_a_are_reproduced(golden):
     solution = solve_kamm_a_last(raw(golden["K"]), 4, max_iter=60)
-    np.testing.assert_allclose(solution.history[:60], golden["kamma_J_60iters"], rtol=1e-10)
-    np.testing.assert_allclose(solution.weights, golden["kamma_gamma_after60"], atol=1e-9)
+    np.testing.assert_allclose(
+        solution.history[:60], golden["kamma_J_60iters"], rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        solution.weights, golden["kamma_gamma_after60"], atol=1e-9
+    )
 
 
 @pytest.mark.data

@@ -7,7 +7,9 @@ from problems import projector
 
 @pytest.mark.data
 @pytest.mark.parametrize("setting", [1, 2, 3])
-def test_the_authors_code_is_reproduced_from_partitions_that_are_not_aligned(golden, setting):
+def test_the_authors_code_is_reproduced_from_partitions_that_are_not_aligned(
+    golden, setting
+):
     H, H_0, name = list(golden["lf_HP"]), golden["lf_H0"], f"lf_v2_{setting}"
     options = {"reg": float(golden["lf_lambda"][setting - 1]), "align": False}
     found, expected = fuse(H, H_0, max_iter=101, **options), golden[f"{name}_obj"]

@@ -22,5 +22,8 @@ def test_the_released_routine_is_reproduced_step_by_step(golden, eta, name):
 
 def test_the_released_routine_comes_near_the_certified_minimum():
     kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=3)
-    found, best = descend_as_released(as_stack(kernels), 3), solve_simple_mkkm(as_stack(kernels), 3)
+    found, best = (
+        descend_as_released(as_stack(kernels), 3),
+        solve_simple_mkkm(as_stack(kernels), 3),
+    )
     assert best.lower_bound <= found.history[-1] <= best.objective * (1 + 1e-3)

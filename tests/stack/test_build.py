@@ -12,7 +12,9 @@ def indefinite(n, seed=0, negative=-0.2):
     """Return a kernel with some negative eigenvalues, all on vectors that centering keeps."""
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.normal(size=(n, n - 1))]))
-    values = np.concatenate([[0.5], rng.uniform(0.1, 1, size=n - 4), negative * np.ones(3)])
+    values = np.concatenate(
+        [[0.5], rng.uniform(0.1, 1, size=n - 4), negative * np.ones(3)]
+    )
     K = (Q * values) @ Q.T
     return (K + K.T) / 2
 
@@ -21,8 +23,14 @@ def indefinite(n, seed=0, negative=-0.2):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("psd", ["clip", "shift"])
 @pytest.mark.parametrize("center", [True, False])
-def test_repaired_kernels_are_positive_semidefinite_with_unit_diagonals(n, dtype, psd, center):
-    kernels = [indefinite(n).astype(dtype), np.eye(n, dtype=dtype), indefinite(n, 1).astype(dtype)]
+def test_repaired_kernels_are_positive_semidefinite_with_unit_diagonals(
+    n, dtype, psd, center
+):
+    kernels = [
+        indefinite(n).astype(dtype),
+        np.eye(n, dtype=dtype),
+        indefinite(n, 1).astype(dtype),
+    ]
     before = [K.copy() for K in kernels]
     stack = as_stack(kernels, psd=psd, center=center)
     tolerance = 1e-5 if dtype == np.float32 else 1e-8
@@ -34,7 +42,9 @@ def test_repaired_kernels_are_positive_semidefinite_with_unit_diagonals(n, dtype
         assert np.linalg.eigvalsh(K)[0] > -tolerance
         np.testing.assert_allclose(kernel @ V, K @ V, atol=100 * tolerance)
         # All training samples as new ones, from the kernel as it was given.
-        again = kernel.for_new_samples.project(given, V, given.diagonal(), is_training=True)
+        again = kernel.for_new_samples.project(
+            given, V, given.diagonal(), is_training=True
+        )
         np.testing.assert_allclose(again, K @ V, atol=100 * tolerance)
         np.testing.assert_array_equal(given, copy)
 
@@ -101,7 +111,10 @@ def test_a_few_negative_directions_of_many_samples_are_seen():
 
 REFUSED = {
     "NaN": (lambda K: K.__setitem__((3, 4), np.nan), "kernel 1 contains NaN"),
-    "infinity": (lambda K: K.__setitem__((3, 4), np.inf), "kernel 1 contains NaN or inf"),
+    "infinity": (
+        lambda K: K.__setitem__((3, 4), np.inf),
+        "kernel 1 contains NaN or inf",
+    ),
     "constant": (lambda K: K.fill(2.0), "kernel 1 is constant"),
     "zero": (lambda K: K.fill(0.0), "kernel 1 is zero"),
     "an empty sample": (
@@ -109,14 +122,20 @@ REFUSED = {
         "kernel 1: sample 7 has zero self-similarity",
     ),
     "tiny": (lambda K: np.multiply(K, 1e-300, out=K), "kernel 1 has entries so small"),
-    "overflow": (lambda K: np.multiply(K, 4e306, out=K), "kernel 1 has entries so large"),
+    "overflow": (
+        lambda K: np.multiply(K, 4e306, out=K),
+        "kernel 1 has entries so large",
+    ),
     "distances": (
         lambda K: K.__setitem__(
             (...,), np.abs(np.subtract.outer(np.arange(N), np.arange(N))).astype(float)
         ),
         "kernel 1 looks like distances",
     ),
-    "negative diagonal": (lambda K: K.__setitem__((...,), -np.eye(N)), "kernel 1 is indefinite"),
+    "negative diagonal": (
+        lambda K: K.__setitem__((...,), -np.eye(N)),
+        "kernel 1 is indefinite",
+    ),
 }
 
 
@@ -150,7 +169,9 @@ def test_what_is_no_set_of_kernels_is_refused_with_what_to_pass(kernels, message
         as_stack(kernels)
 
 
-@pytest.mark.parametrize("options", [{"psd": "shift"}, {"psd": "clip"}, {"streamed": False}])
+@pytest.mark.parametrize(
+    "options", [{"psd": "shift"}, {"psd": "clip"}, {"streamed": False}]
+)
 def test_rows_cannot_be_repaired_or_held(options):
     with pytest.raises(ValueError, match="needs the kernels in memory"):
         as_stack(Rows(integer_kernels()), **options)
@@ -159,7 +180,9 @@ def test_rows_cannot_be_repaired_or_held(options):
 def test_memory_maps_are_streamed_if_a_mix_would_not_fit(tmp_path, monkeypatch):
     whole = on_disk(integer_kernels(), tmp_path)
     assert {K.storage for K in as_stack(whole).kernels} == {"dense"}
-    monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: 4 * N * N * 8 - 1)
+    monkeypatch.setattr(
+        "mkclust.stack.build.available_bytes", lambda: 4 * N * N * 8 - 1
+    )
     assert {K.storage for K in as_stack(whole).kernels} == {"streamed"}
 
 
@@ -169,7 +192,9 @@ def test_datasets_that_fit_are_loaded_and_others_streamed(tmp_path, monkeypatch)
         data = file.create_dataset("K", data=integer_kernels(), chunks=(1, 16, 9))
         expected = standardized(integer_kernels())
         assert {K.storage for K in as_stack(data).kernels} == {"dense"}
-        monkeypatch.setattr("mkclust.stack.build.available_bytes", lambda: (M + 1) * N * N * 8)
+        monkeypatch.setattr(
+            "mkclust.stack.build.available_bytes", lambda: (M + 1) * N * N * 8
+        )
         stack = as_stack(data)
         assert {K.storage for K in stack.kernels} == {"streamed"}
         np.testing.assert_allclose(stack.among().entries, expected, atol=1e-11)

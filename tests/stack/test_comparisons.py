@@ -50,7 +50,9 @@ def test_sums_are_those_of_the_entries(kind):
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9 * N)
     some = np.array([3, 9, 20])
-    np.testing.assert_allclose(comparison.entries(some), entries[:, some][:, :, some], atol=1e-9)
+    np.testing.assert_allclose(
+        comparison.entries(some), entries[:, some][:, :, some], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -64,7 +66,9 @@ def test_of_many_samples_some_stand_for_all(streamed):
     expected, *_ = by_definition(stack.among(some).entries)
     assert comparison.n_samples == SOME_COMPARED
     # Kernels are compared as they are written out, in single precision.
-    np.testing.assert_allclose(comparison.products.products, expected, atol=1e-6 * expected.max())
+    np.testing.assert_allclose(
+        comparison.products.products, expected, atol=1e-6 * expected.max()
+    )
 
 
 def incomplete(seed=0, missing=0.3):

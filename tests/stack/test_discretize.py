@@ -25,7 +25,9 @@ def clear_rows(n=300):
 @pytest.mark.parametrize("n", [900, 9000])
 def test_clusters_close_together_are_told_apart_beside_a_distant_one(n):
     angle = np.array([np.pi / 2, 0.0, 5e-5])[np.arange(n) % 3]
-    labels, _ = discretize(np.column_stack([np.cos(angle), np.sin(angle)]), 3, random_state=0)
+    labels, _ = discretize(
+        np.column_stack([np.cos(angle), np.sin(angle)]), 3, random_state=0
+    )
     assert adjusted_rand_score(np.arange(n) % 3, labels) == 1
 
 
@@ -47,7 +49,9 @@ def test_clusters_are_those_of_scikit_learn_numbered_by_falling_size(seed, k):
     sizes = np.bincount(labels, minlength=k)
     assert np.all(np.diff(sizes) <= 0)
     assert sizes[-1] > 0
-    np.testing.assert_array_equal(cdist(normalize(rows), centers).argmin(axis=1), labels)
+    np.testing.assert_array_equal(
+        cdist(normalize(rows), centers).argmin(axis=1), labels
+    )
 
 
 def test_equal_sizes_are_numbered_by_their_first_sample():
@@ -116,7 +120,9 @@ def test_starts_together_are_as_good_as_those_of_scikit_learn(library, dtype, sp
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("n", [60, 6000])
 @pytest.mark.parametrize("noise", [0, 1e-12])
-def test_rows_of_three_directions_are_three_clusters_of_five_without_a_warning(n, noise):
+def test_rows_of_three_directions_are_three_clusters_of_five_without_a_warning(
+    n, noise
+):
     y = np.arange(n) % 3
     rows = np.eye(3)[y] * (1 + y[:, None])
     rows += noise * np.random.default_rng(0).normal(size=rows.shape)

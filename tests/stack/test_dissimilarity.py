@@ -11,7 +11,14 @@ from mkclust.stack import as_stack
 N = 60
 (POINTS,), _ = blob_views(np.random.default_rng(0), n=N, k=3, strengths=(2,))
 COUNTS = np.random.default_rng(1).poisson(np.exp(POINTS / 2))
-METRICS = ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation"]
+METRICS = [
+    "euclidean",
+    "sqeuclidean",
+    "cityblock",
+    "chebyshev",
+    "cosine",
+    "correlation",
+]
 METRICS_OF_COUNTS = ["jaccard", "hamming", "braycurtis", "canberra"]
 
 
@@ -41,12 +48,18 @@ def test_graphs_are_similarities(n_neighbors, join):
 def test_similarities_without_a_diagonal_are_similarities(width):
     D = distances() / np.median(distances())
     for K in (np.exp(-((D / width) ** 2) / 2), 1 / (1 + D * width)):
-        assert as_stack([K - np.diag(K.diagonal())], psd="clip", normalize=False).n_kernels == 1
+        assert (
+            as_stack([K - np.diag(K.diagonal())], psd="clip", normalize=False).n_kernels
+            == 1
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_without_a_diagonal_is_not_called_distances(seed):
     rng = np.random.default_rng(seed)
-    noise = [rng.uniform(0.5, 1, size=(N, N)), (rng.uniform(size=(N, N)) < 0.7).astype(float)]
+    noise = [
+        rng.uniform(0.5, 1, size=(N, N)),
+        (rng.uniform(size=(N, N)) < 0.7).astype(float),
+    ]
     stack = as_stack([A + A.T - 2 * np.diag(A.diagonal()) for A in noise], psd="clip")
     assert stack.n_kernels == 2

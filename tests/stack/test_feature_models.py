@@ -21,7 +21,9 @@ def make_views(n=150):
 
 
 def fitted(X, approximation, seed=0, **fit_options):
-    return SimpleMKKM(3, approximation=approximation, random_state=seed).fit(X, **fit_options)
+    return SimpleMKKM(3, approximation=approximation, random_state=seed).fit(
+        X, **fit_options
+    )
 
 
 @pytest.mark.parametrize("name", WITH_FEATURES)
@@ -36,7 +38,9 @@ def test_features_of_full_rank_give_the_answer_of_the_kernels(name):
     np.testing.assert_allclose(model.weights_, dense.weights_, atol=1e-3)
     np.testing.assert_allclose(model.alignments_, dense.alignments_, atol=2e-3)
     np.testing.assert_array_equal(model.labels_, dense.labels_)
-    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(
+        model.embedding_.T @ model.embedding_, np.eye(3), atol=1e-10
+    )
     turned = dict(reversed(views.items()))
     np.testing.assert_array_equal(model.predict(turned), model.labels_)
     np.testing.assert_allclose(model.approximation_error_, 0, atol=1e-10)
@@ -64,12 +68,16 @@ def test_what_has_no_features_is_refused():
         SimpleMKKM(3, kernels="precomputed", approximation=Nystroem(20)).fit(kernels)
     with pytest.raises(ValueError, match="n_clusters=20.*6 directions"):
         SimpleMKKM(20, approximation=Nystroem(2)).fit(views)
-    with pytest.raises(ValueError, match="View 'a': n_components=151 landmarks of 150 rows"):
+    with pytest.raises(
+        ValueError, match="View 'a': n_components=151 landmarks of 150 rows"
+    ):
         fitted(views, Nystroem(151))
 
 
 def test_as_many_directions_as_centered_clusters_span_are_enough():
     y = np.arange(90) % 3
-    model = fitted([np.eye(3)[y]] * 2, Linear())  # of as many directions as centered clusters span
+    # Of as many directions as centered clusters span.
+    model = fitted([np.eye(3)[y]] * 2, Linear())
     assert adjusted_rand_index(y, model.labels_) == 1
-    assert model.embedding_.base is None  # or what was lifted beside it would live as long
+    # Or what was lifted beside it would live as long.
+    assert model.embedding_.base is None

@@ -33,7 +33,10 @@ def whole(views):
 
 def make_views(n=N, dtype=np.float64, offset=0.0):
     views, _ = blob_views(np.random.default_rng(0), n=n, k=3, strengths=(1.5, 1.0, 0.5))
-    return {name: (view + offset).astype(dtype) for name, view in zip("abc", views, strict=True)}
+    return {
+        name: (view + offset).astype(dtype)
+        for name, view in zip("abc", views, strict=True)
+    }
 
 
 def incomplete(share=0.3, seed=0):
@@ -53,9 +56,15 @@ def with_nan(views, observed):
 
 def kernels_by_hand(views, observed, maps, *, center=True, normalize=True, fill="zero"):
     """Write the kernels out by the features of the rows that each view has, and nothing else."""
-    scale = np.sqrt(observed.shape[1] / observed.sum(axis=1)) if fill == "rescale" else np.ones(N)
+    scale = (
+        np.sqrt(observed.shape[1] / observed.sum(axis=1))
+        if fill == "rescale"
+        else np.ones(N)
+    )
     kernels = np.zeros((len(views), N, N))
-    for K, view, seen, map_ in zip(kernels, views.values(), observed.T, maps, strict=True):
+    for K, view, seen, map_ in zip(
+        kernels, views.values(), observed.T, maps, strict=True
+    ):
         F = np.asarray(map_.transform(view[seen]), np.float64)
         K[np.ix_(seen, seen)] = standardized((F @ F.T)[None], center, normalize)[0]
     return kernels * scale * scale[:, None]
@@ -91,20 +100,30 @@ def test_the_small_matrices_stand_in_for_the_kernels_exactly(
     np.testing.assert_allclose(written_out(stack), expected, atol=1e-8 * largest)
     for F, K in zip(features.learned.of(everyone), expected, strict=True):
         np.testing.assert_allclose(to_host(F @ F.T), K, atol=1e-8 * largest)
-    np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", expected, expected))
+    np.testing.assert_allclose(
+        stack.gram(), np.einsum("pij,qij->pq", expected, expected)
+    )
     np.testing.assert_allclose(stack.traces(), np.einsum("pii->p", expected))
     rows = np.random.default_rng(0).normal(size=(stack.n_samples, 4))
-    lifted = np.hstack([to_host(part) for part in features.lift(rows[:, :1], rows[:, 1:])])
+    lifted = np.hstack(
+        [to_host(part) for part in features.lift(rows[:, :1], rows[:, 1:])]
+    )
     projected = features.learned.project(everyone, features.coordinate_map @ rows)
     atol = 1e-8 * np.abs(lifted).max()
     np.testing.assert_allclose(to_host(projected), lifted, atol=atol)
     np.testing.assert_allclose(to_host(features.lift_some(rows)), lifted, atol=atol)
-    assert features.observed is None if not share else np.array_equal(features.observed, observed)
+    assert (
+        features.observed is None
+        if not share
+        else np.array_equal(features.observed, observed)
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("indices", [[0, 1, 2], [2, 0]])
-def test_kernels_are_compared_on_the_samples_that_both_have_and_not_scaled_up(share, indices):
+def test_kernels_are_compared_on_the_samples_that_both_have_and_not_scaled_up(
+    share, indices
+):
     views, observed = incomplete(share)
     stack = compress(as_blocks(views), Linear(), fill="rescale", **STANDARD)
     kernels = kernels_by_hand(views, observed, stack.features.learned.maps)[indices]
@@ -116,7 +135,9 @@ def test_kernels_are_compared_on_the_samples_that_both_have_and_not_scaled_up(sh
         common = np.flatnonzero(observed[:, first] & observed[:, second])
         assert each.n_samples == len(common)
         expected = kernels[list(each.kernels)][:, common][:, :, common]
-        np.testing.assert_allclose(each.entries(np.arange(5)), expected[:, :5, :5], atol=1e-9)
+        np.testing.assert_allclose(
+            each.entries(np.arange(5)), expected[:, :5, :5], atol=1e-9
+        )
         hollow = expected * (1 - np.eye(len(common)))
         products = np.einsum("pij,qij->pq", hollow, hollow)
         np.testing.assert_allclose(each.products.products, products, atol=1e-8)
@@ -129,7 +150,9 @@ def test_neither_blocks_nor_threads_choose_among_coordinates(keep, copies):
     views |= {"copy": views["a"], "half": views["b"] / 2} if copies else {}
     for height, threads in ((N, 1), (31, 2), (40, 3)):
         with threadpool_limits(threads):
-            stack = compress(as_blocks(views, block_rows=height), map_, keep=keep, **STANDARD)
+            stack = compress(
+                as_blocks(views, block_rows=height), map_, keep=keep, **STANDARD
+            )
         found.append(np.array([K.dense() for K in stack.kernels]))
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-6)
@@ -139,7 +162,11 @@ def test_neither_blocks_nor_threads_choose_among_coordinates(keep, copies):
 @pytest.mark.parametrize("map_", [Nystroem(30, random_state=0), Linear()])
 def test_views_far_from_the_origin_keep_their_digits(map_):
     near, far = (
-        written_out(compress(as_blocks(make_views(offset=offset), block_rows=31), map_, **STANDARD))
+        written_out(
+            compress(
+                as_blocks(make_views(offset=offset), block_rows=31), map_, **STANDARD
+            )
+        )
         for offset in (0.0, 1e5)
     )
     np.testing.assert_allclose(far, near, atol=1e-5)
@@ -148,11 +175,15 @@ def test_views_far_from_the_origin_keep_their_digits(map_):
 @pytest.mark.parametrize("unit", [1e-3, 1e-7, 1e-12])
 def test_a_view_in_small_units_keeps_its_directions(unit):
     views = make_views() | {"b": unit * make_views()["b"]}
-    found = written_out(compress(as_blocks(views), Linear(), center=True, normalize=False))
+    found = written_out(
+        compress(as_blocks(views), Linear(), center=True, normalize=False)
+    )
     maps = [Linear().fit(view) for view in views.values()]
     expected = kernels_by_hand(views, np.ones((N, 3), bool), maps)
     scale = np.sqrt(np.einsum("pii->pi", found))
-    np.testing.assert_allclose(found / scale[:, None] / scale[:, :, None], expected, atol=1e-6)
+    np.testing.assert_allclose(
+        found / scale[:, None] / scale[:, :, None], expected, atol=1e-6
+    )
 
 
 def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
@@ -169,7 +200,10 @@ def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
 
 def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw_few_samples():
     blocks = as_blocks(make_views())
-    errors = [compress(blocks, Nystroem(m), **STANDARD).features.trace_errors for m in (5, 20, 90)]
+    errors = [
+        compress(blocks, Nystroem(m), **STANDARD).features.trace_errors
+        for m in (5, 20, 90)
+    ]
     assert np.all(np.diff(errors, axis=0) < 0)
     np.testing.assert_allclose(errors[-1], 0, atol=1e-10)
     few = compress(blocks, Nystroem(20), fit_samples=20, **STANDARD)
@@ -214,7 +248,9 @@ def test_features_that_are_not_finite_are_told(keep):
 
 @pytest.mark.parametrize("library", FOREIGN)
 @pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-4)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-4)]
+)
 def test_a_map_is_the_same_wherever_it_was_fitted(library, map_, dtype, tolerance):
     X = make_views(dtype=dtype)["a"]
     there, other = as_library(library, X), type(map_)(**map_.get_params())
@@ -229,7 +265,9 @@ def test_a_map_is_the_same_wherever_it_was_fitted(library, map_, dtype, toleranc
 
 
 @pytest.mark.parametrize("library", FOREIGN)
-@pytest.mark.parametrize("map_", [RBFSampler(), make_pipeline(StandardScaler(), Nystroem(20))])
+@pytest.mark.parametrize(
+    "map_", [RBFSampler(), make_pipeline(StandardScaler(), Nystroem(20))]
+)
 def test_maps_of_numpy_arrays_are_refused_elsewhere(library, map_):
     views = make_views()
     with pytest.raises(ValueError, match="View 'a': .* NumPy arrays only"):
@@ -237,7 +275,9 @@ def test_maps_of_numpy_arrays_are_refused_elsewhere(library, map_):
     learned = compress(as_blocks(views), map_, **STANDARD).features.learned
     with pytest.raises(ValueError, match="NumPy arrays only"):
         learned.of(whole(as_library(library, views)))
-    sparse = as_blocks({name: scipy.sparse.csr_array(view) for name, view in views.items()})
+    sparse = as_blocks(
+        {name: scipy.sparse.csr_array(view) for name, view in views.items()}
+    )
     with pytest.raises(ValueError, match="View 'a'.*sparse"):
         compress(sparse, FunctionTransformer(validate=True), **STANDARD)
 

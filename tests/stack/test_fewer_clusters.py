@@ -20,7 +20,11 @@ def test_fewer_clusters_than_asked_for_are_warned_about_once_with_both_numbers(n
     model = METHODS[name](4, center=False, normalize=False, random_state=0)
     if "rounding" in model.get_params():  # on a line, components have four clusters
         model.set_params(rounding="unit")
-    with pytest.warns(FewerClustersWarning, match=r"2 nonempty clusters .* n_clusters=4") as log:
+    with pytest.warns(
+        FewerClustersWarning, match=r"2 nonempty clusters .* n_clusters=4"
+    ) as log:
         model.fit(np.stack([np.outer(x, x)] * 2))
-    np.testing.assert_array_equal(model.labels_ == model.labels_[0], (x > 0) == (x[0] > 0))
+    np.testing.assert_array_equal(
+        model.labels_ == model.labels_[0], (x > 0) == (x[0] > 0)
+    )
     assert [entry.filename for entry in log] == [__file__]

@@ -29,12 +29,26 @@ FORMS = {
     "float32 and float64": lambda K, folder: [K[0].astype(np.float32), *K[1:]],
     "object array": lambda K, folder: K.astype(object),
     "big-endian": lambda K, folder: K.astype(">f8"),
-    "sparse": lambda K, folder: [sp.csr_array(K[0]), sp.coo_matrix(K[1]), sp.lil_array(K[2])],
-    "dense and sparse": lambda K, folder: [K[0], sp.csr_array(K[1]), sp.csc_matrix(K[2])],
+    "sparse": lambda K, folder: [
+        sp.csr_array(K[0]),
+        sp.coo_matrix(K[1]),
+        sp.lil_array(K[2]),
+    ],
+    "dense and sparse": lambda K, folder: [
+        K[0],
+        sp.csr_array(K[1]),
+        sp.csc_matrix(K[2]),
+    ],
     "rows": lambda K, folder: Rows(K),
     "rows in float32": lambda K, folder: Rows(K.astype(np.float32)),
-    "kernels": lambda K, folder: [Array(K[0]), Factored(np.linalg.cholesky(K[1])), K[2]],
-    "mixed kernels": lambda K, folder: [Mix(np.array([2.0, 1.0]), [Array(k / 3)] * 2) for k in K],
+    "kernels": lambda K, folder: [
+        Array(K[0]),
+        Factored(np.linalg.cholesky(K[1])),
+        K[2],
+    ],
+    "mixed kernels": lambda K, folder: [
+        Mix(np.array([2.0, 1.0]), [Array(k / 3)] * 2) for k in K
+    ],
 }
 
 
@@ -50,7 +64,11 @@ def check_answers(stack, K, form="float64"):
     """Compare all that a stack answers with the matrices that it stands for."""
     rng = np.random.default_rng(1)
     m, n, _ = K.shape
-    V, c, samples = rng.normal(size=(n, 4)), rng.uniform(size=m), np.array([5, n - 1, 0, 5])
+    V, c, samples = (
+        rng.normal(size=(n, 4)),
+        rng.uniform(size=m),
+        np.array([5, n - 1, 0, 5]),
+    )
     mixed = np.tensordot(c, K, 1)
     answers = {
         "apply": (stack.apply(V), K @ V),
@@ -163,15 +181,24 @@ def test_answers_live_where_the_kernels_do(library, incomplete):
     pairs = {
         "apply": (stack.apply(there), expected.apply(V)),
         "mix": (stack.mix(c) @ there, expected.mix(c) @ V),
-        "rows": (stack.kernels[0].rows(np.array([7, 30])), expected.kernels[0].rows([7, 30])),
+        "rows": (
+            stack.kernels[0].rows(np.array([7, 30])),
+            expected.kernels[0].rows([7, 30]),
+        ),
         "diagonal": (stack.kernels[1].diagonal(), expected.kernels[1].diagonal()),
-        "among": (stack.among(np.arange(5, 12)).entries, expected.among(np.arange(5, 12)).entries),
+        "among": (
+            stack.among(np.arange(5, 12)).entries,
+            expected.among(np.arange(5, 12)).entries,
+        ),
         "dense": (stack.mix(c).dense(), expected.mix(c).dense()),
     }
     for found, wanted in pairs.values():
         assert kind_of(found) == kind_of(there)
         agree(to_host(found), wanted)
-    for found, wanted in ((stack.gram(), expected.gram()), (stack.traces(), expected.traces())):
+    for found, wanted in (
+        (stack.gram(), expected.gram()),
+        (stack.traces(), expected.traces()),
+    ):
         assert type(found) is np.ndarray
         agree(found, wanted)
 
@@ -223,7 +250,9 @@ def test_writing_out_is_refused_if_memory_is_short(monkeypatch):
     monkeypatch.setattr("mkclust.linalg.memory.LITTLE", 0)
     monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: M * N * N * 8)
     assert stack.among().entries.nbytes == M * N * N * 8
-    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: M * N * N * 8 - 1)
+    monkeypatch.setattr(
+        "mkclust.linalg.memory.available_bytes", lambda: M * N * N * 8 - 1
+    )
     with pytest.raises(MemoryError, match="fewer samples"):
         stack.among()
     assert stack.among(np.arange(N - 1)).n_samples == N - 1

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.slow
 
 def one_of_several(n=60, seed=0):
     """Return an indefinite kernel between two sound ones, with self-similarities that differ."""
-    (A, B, C), _ = blob_views(np.random.default_rng(seed), n=n, k=3, strengths=(2, 2, 1))
+    (A, B, C), _ = blob_views(
+        np.random.default_rng(seed), n=n, k=3, strengths=(2, 2, 1)
+    )
     return np.stack([A @ A.T, B @ B.T - 0.4 * C @ C.T, C @ C.T])
 
 
@@ -20,7 +22,9 @@ def test_dropped_directions_do_not_count_for_new_samples(center):
     rng = np.random.default_rng(0)
     K = one_of_several()[1]
     new = rng.normal(size=(9, 60))
-    model = AverageKKM(3, psd="clip", center=center, normalize=False, random_state=0).fit(K[None])
+    model = AverageKKM(
+        3, psd="clip", center=center, normalize=False, random_state=0
+    ).fit(K[None])
     J = np.eye(60) - center / 60
     values, V = np.linalg.eigh(J @ K @ J)
     positive = V[:, values > -1e-9]
@@ -46,7 +50,9 @@ def test_self_similarities_may_be_negative_only_if_the_kernel_was_repaired():
     K = one_of_several() - 12 * np.eye(60)
     own = np.stack([k.diagonal() for k in K])
     model = SimpleMKKM(3, psd="shift", random_state=0).fit(K)
-    np.testing.assert_array_equal(model.predict(K[:, ::2], own[:, ::2]), model.labels_[::2])
+    np.testing.assert_array_equal(
+        model.predict(K[:, ::2], own[:, ::2]), model.labels_[::2]
+    )
     sound = SimpleMKKM(3, random_state=0).fit(one_of_several()[::2])
     with pytest.raises(ValueError, match="negative"):
         sound.predict(K[::2, ::2], own[::2, ::2])

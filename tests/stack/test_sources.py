@@ -31,14 +31,18 @@ def test_products_that_take_no_rows_are_used_if_the_source_knows_them():
     source = Products(integer_kernels())
     stack = as_stack(source, validate=False)
     V = np.random.default_rng(0).normal(size=(N, 3))
-    np.testing.assert_allclose(stack.apply(V), standardized(integer_kernels()) @ V, atol=1e-10)
+    np.testing.assert_allclose(
+        stack.apply(V), standardized(integer_kernels()) @ V, atol=1e-10
+    )
     assert not source.asked
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float16, ">f8", np.bool_])
 def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
     kernels = np.stack([np.eye(N)] * M) if dtype is np.bool_ else integer_kernels()
-    stack = as_stack(on_disk(kernels.astype(dtype), tmp_path), streamed=True, center=False)
+    stack = as_stack(
+        on_disk(kernels.astype(dtype), tmp_path), streamed=True, center=False
+    )
     tolerance = 1e-3 if dtype is np.float16 else 1e-11
     expected = standardized(kernels, center=False)
     np.testing.assert_allclose(stack.among().entries, expected, atol=tolerance)

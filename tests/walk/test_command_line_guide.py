@@ -19,13 +19,17 @@ pytest.importorskip("skops")
 pytest.importorskip("statsmodels")
 
 # Other machines are not at hand.
-COMMANDS = [each for each in commands("docs/guides/command_line.md") if "--cluster" not in each]
+COMMANDS = [
+    each for each in commands("docs/guides/command_line.md") if "--cluster" not in each
+]
 WRITTEN = ("--report", "--plot", "--labels", "--save")
 
 
 def clusters(rng, n, k, width=6, spread=5):
     """Return one view of n samples in k clear clusters."""
-    return spread * rng.normal(size=(k, width))[np.arange(n) % k] + rng.normal(size=(n, width))
+    return spread * rng.normal(size=(k, width))[np.arange(n) % k] + rng.normal(
+        size=(n, width)
+    )
 
 
 def write_files():
@@ -42,13 +46,17 @@ def write_files():
         frame = pd.DataFrame(clusters(rng, 240, 20)).add_prefix("x")
         frame.to_parquet(f"{name}.parquet", index=False)
     ids = pd.Index([f"P{i:02}" for i in range(60)], name="sample")
-    mrna, mirna, clinical = (pd.DataFrame(clusters(rng, 60, 4), ids).add_prefix("g") for _ in "abc")
+    mrna, mirna, clinical = (
+        pd.DataFrame(clusters(rng, 60, 4), ids).add_prefix("g") for _ in "abc"
+    )
     mrna.sample(frac=1, random_state=0).to_csv("mrna.tsv", sep="\t")
     mirna[:55].T.to_csv("mirna.csv.gz")
     clinical.loc["P03", "g1"] = np.nan
     clinical["sex"] = np.where(rng.random(60) < 0.5, "f", "m")
     clinical.to_parquet("clinical.parquet")
-    clinic = pd.DataFrame({"age": rng.integers(30, 80, size=60), "stage": np.arange(60) % 4})
+    clinic = pd.DataFrame(
+        {"age": rng.integers(30, 80, size=60), "stage": np.arange(60) % 4}
+    )
     clinic.to_parquet("clinic.parquet")
 
 
@@ -61,7 +69,9 @@ def scheduler():
         yield cluster.scheduler_address
 
 
-def test_every_command_of_the_guide_runs_and_writes_what_it_says(tmp_path, monkeypatch, scheduler):
+def test_every_command_of_the_guide_runs_and_writes_what_it_says(
+    tmp_path, monkeypatch, scheduler
+):
     monkeypatch.chdir(tmp_path)
     write_files()
     for words in COMMANDS:

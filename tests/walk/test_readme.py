@@ -51,7 +51,9 @@ def write_tables(folder):
 def write_kernels(folder):
     """Write kernels of ten clusters: as one array in MATLAB's order, and as a cell array."""
     rng, y = np.random.default_rng(0), np.repeat(np.arange(10), 9)
-    views = [4 * rng.normal(size=(10, 8))[y] + rng.normal(size=(len(y), 8)) for _ in range(3)]
+    views = [
+        4 * rng.normal(size=(10, 8))[y] + rng.normal(size=(len(y), 8)) for _ in range(3)
+    ]
     cells = np.empty((1, 3), object)
     cells[0, :] = [None] * 3
     for place, X in enumerate(views):
@@ -85,12 +87,17 @@ def inside(walk, monkeypatch):
 
 def tables(folder="", names=("blood", "visit", "survey")):
     """Return the tables as they are read in Python."""
-    return {name: load(f"{folder}{name}.csv", id="patient").views[name] for name in names}
+    return {
+        name: load(f"{folder}{name}.csv", id="patient").views[name] for name in names
+    }
 
 
 @pytest.mark.slow
 def test_the_number_of_clusters_is_suggested(walk):
-    assert "3 clusters fit best" in succeed(*SUGGEST, "--impute", "median", "--to", 6).stdout
+    assert (
+        "3 clusters fit best"
+        in succeed(*SUGGEST, "--impute", "median", "--to", 6).stdout
+    )
 
 
 @pytest.mark.slow
@@ -104,15 +111,21 @@ def test_outcomes_are_tested_with_survival_curves(walk):
     months = rng.exponential(10 + 40 * group)
     months[9] = -9999  # which the command says is empty
     status = np.where(rng.random(N) < 0.8, "1:DECEASED", "0:LIVING")
-    outcome = pd.DataFrame({"OS_MONTHS": months, "OS_STATUS": status, "site": ids.str[-1]}, ids)
+    outcome = pd.DataFrame(
+        {"OS_MONTHS": months, "OS_STATUS": status, "site": ids.str[-1]}, ids
+    )
     outcome.to_csv("outcome.csv")
     options = ["--labels", "annotated.csv", "--run", "annotated.json"]
-    said = succeed(*[w.replace("fit.html", "outcome.html") for w in ANNOTATE], *options).stdout
+    said = succeed(
+        *[w.replace("fit.html", "outcome.html") for w in ANNOTATE], *options
+    ).stdout
     assert "log-rank" in said
     assert "OS_MONTHS" in (walk.folder / "outcome.html").read_text()
 
 
-def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_columns(walk):
+def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_columns(
+    walk,
+):
     assert "impute='median'" in walk.refused
     unused = walk.clustered.index("Not used: survey")
     assert unused < walk.clustered.index("Clusters by what")
@@ -132,18 +145,24 @@ def test_the_command_and_python_give_every_patient_the_same_cluster():
 
 
 def test_the_guide_to_tables_reads_the_files_of_the_command_in_python():
-    (example,) = (code for code in blocks("docs/guides/tables.md", "python") if ">>>" not in code)
+    (example,) = (
+        code for code in blocks("docs/guides/tables.md", "python") if ">>>" not in code
+    )
     exec(example, names := {})
     for name, table in names["tables"].items():
         pd.testing.assert_frame_equal(table, tables()[name])
 
 
-def test_new_patients_need_no_unused_table_and_have_the_clusters_of_the_model_in_python(walk):
+def test_new_patients_need_no_unused_table_and_have_the_clusters_of_the_model_in_python(
+    walk,
+):
     assert "30 new samples, 3 clusters" in walk.predicted
     written = pd.read_csv("predicted.csv", index_col="id")["cluster"]
     model = load_model("model.skops")
     new = tables("new/", ("blood", "visit"))
-    assert written.to_dict() == dict(zip(new["blood"].index, model.predict(new), strict=True))
+    assert written.to_dict() == dict(
+        zip(new["blood"].index, model.predict(new), strict=True)
+    )
     np.testing.assert_array_equal(model.predict(tables("new/")), model.predict(new))
 
 
@@ -151,12 +170,19 @@ def test_new_patients_need_no_unused_table_and_have_the_clusters_of_the_model_in
 def test_kernels_of_a_mat_file_are_clustered_and_scored(file, walk):
     command = [word.replace("kernels.mat", file) for word in KERNELS]
     assert "All 3 views agree" in succeed(*command, "--labels", f"{file}.csv").stdout
-    assert json.loads((walk.folder / f"{file}.run.json").read_text())["scores"]["acc"] == 1.0
+    assert (
+        json.loads((walk.folder / f"{file}.run.json").read_text())["scores"]["acc"]
+        == 1.0
+    )
     kernels = load(file, kernels=True).kernels
-    model = AgreementKKM(n_clusters=10, kernels="precomputed", random_state=0).fit(kernels)
+    model = AgreementKKM(n_clusters=10, kernels="precomputed", random_state=0).fit(
+        kernels
+    )
     np.testing.assert_array_equal(pd.read_csv(f"{file}.csv")["cluster"], model.labels_)
 
 
 def test_the_page_on_matlab_has_commands_that_run():
     for number, command in enumerate(commands("docs/coming_from_matlab.md")):
-        assert "3 clusters" in succeed(*command, "--labels", f"matlab{number}.csv").stdout
+        assert (
+            "3 clusters" in succeed(*command, "--labels", f"matlab{number}.csv").stdout
+        )

@@ -3,4 +3,12 @@
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan, PlanError, read_plan
 from mkclust.bench.run import Summary, run_plan
 
-__all__ = ["DatasetEntry", "MethodEntry", "Plan", "PlanError", "Summary", "read_plan", "run_plan"]
+__all__ = [
+    "DatasetEntry",
+    "MethodEntry",
+    "Plan",
+    "PlanError",
+    "Summary",
+    "read_plan",
+    "run_plan",
+]

@@ -41,16 +41,22 @@ class Prepared:
         else:
             data = load(entry.name)
         if data.y is None:
-            raise ValueError(f"{entry.name}: has no classes to compare with; store them as y")
+            raise ValueError(
+                f"{entry.name}: has no classes to compare with; store them as y"
+            )
         kernels, names = make_kernels(data)
-        kernels = [symmetrized(K, str(name)) for K, name in zip(kernels, names, strict=True)]
+        kernels = [
+            symmetrized(K, str(name)) for K, name in zip(kernels, names, strict=True)
+        ]
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
         return cls(data, data.views, kernels, tuple(names), data.y, n_clusters)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """The columns of a row about its data set; the fingerprint identifies data and kernels."""
-        digest = hashlib.sha256(repr((self.names, self.n_clusters, len(self.y))).encode())
+        digest = hashlib.sha256(
+            repr((self.names, self.n_clusters, len(self.y))).encode()
+        )
         digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
         rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
         for kernel in self.kernels:
@@ -70,7 +76,9 @@ class Prepared:
 
     def part(self, indices: np.ndarray) -> "Prepared":
         """Return the same for some of the samples."""
-        views = self.views and {name: view[indices] for name, view in self.views.items()}
+        views = self.views and {
+            name: view[indices] for name, view in self.views.items()
+        }
         kernels = [K[indices][:, indices] for K in self.kernels]
         return replace(self, views=views, kernels=kernels, y=self.y[indices])
 
@@ -91,13 +99,19 @@ class Prepared:
         if kind == "average-kernel":
             # Not centered: clusterers that take similarities refuse negative ones.
             stack = as_stack(self.kernels, center=False, validate=False)
-            return Mix(np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels).dense()
+            return Mix(
+                np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels
+            ).dense()
         if self.views is None:
             raise ValueError(f"the data are kernels only, without features for {kind}")
         if kind == "views":
             return {name: view.copy() for name, view in self.views.items()}
-        tables = [v.toarray() if scipy.sparse.issparse(v) else v for v in self.views.values()]
-        return np.hstack([StandardScaler().fit_transform(np.asarray(table)) for table in tables])
+        tables = [
+            v.toarray() if scipy.sparse.issparse(v) else v for v in self.views.values()
+        ]
+        return np.hstack(
+            [StandardScaler().fit_transform(np.asarray(table)) for table in tables]
+        )
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:

@@ -23,7 +23,16 @@ from mkclust.metrics import scores
 NO_FACTS: Row = dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters"))
 NO_FACTS |= {"paper": "", "caveat": ""}
 # The columns of a row that a solve, and the comparison with the true classes, fill.
-MEASURED = ("acc", "nmi", "purity", "ari", "solve_seconds", "n_iter", "converged", "gap")
+MEASURED = (
+    "acc",
+    "nmi",
+    "purity",
+    "ari",
+    "solve_seconds",
+    "n_iter",
+    "converged",
+    "gap",
+)
 
 
 class Task(NamedTuple):
@@ -51,7 +60,9 @@ class Job:
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the settings to run, the default one first."""
-        return self.method.settings(self.dataset.max_settings, self.facts["n_kernels"] or 1)
+        return self.method.settings(
+            self.dataset.max_settings, self.facts["n_kernels"] or 1
+        )
 
     def next_task(self) -> Task | None:
         """Return the next task, None if all is done; a setting that failed is not repeated."""
@@ -65,17 +76,26 @@ class Job:
         failed = {row["parameters"] for row in self.rows if row["status"] != "ok"}
         stages = [(settings, repetitions)]
         if len(settings) > 1:
-            best = [json.loads(text) for text in dict.fromkeys(best_settings(self.rows).values())]
-            stages = [(settings, min(plan.grid_repetitions, repetitions)), (best, repetitions)]
+            best = [
+                json.loads(text)
+                for text in dict.fromkeys(best_settings(self.rows).values())
+            ]
+            stages = [
+                (settings, min(plan.grid_repetitions, repetitions)),
+                (best, repetitions),
+            ]
         for some, up_to in stages:
             for setting in some:
                 name = canonical(setting)
                 missing = [r for r in range(up_to) if (name, r) not in done]
                 if missing and name not in failed:
                     default = not method.oracle and setting == settings[0]
-                    # One solve serves all repetitions; fits and refits are tasks of their own.
+                    # One solve serves all repetitions; fits and refits are tasks of
+                    # their own.
                     together = plan.resample == 1 and not method.input
-                    return Task(setting, default, tuple(missing if together else missing[:1]))
+                    return Task(
+                        setting, default, tuple(missing if together else missing[:1])
+                    )
         return None
 
     def row(self, task: Task, repetition: int) -> Row:
@@ -122,7 +142,12 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
     """Yield the result of every task that is to be done; an error becomes a row."""
     n_samples, limit = len(prepared.y), job.method.max_samples
     if limit and n_samples > limit:
-        yield job.failures("skipped", f"{n_samples} samples, more than the plan's {limit}"), []
+        yield (
+            job.failures(
+                "skipped", f"{n_samples} samples, more than the plan's {limit}"
+            ),
+            [],
+        )
         return
     while (task := job.next_task()) is not None:
         try:
@@ -149,13 +174,25 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
             labels, H = _round(job, solution, row["seed"]), to_host(solution.partition)
             # Only the first refit is recorded.
             if not solves and (plan.resample == 1 or repetition == 0):
-                names = ("dataset", "method", "entry", "oracle", "parameters", "default", "paper")
-                solve = {name: row[name] for name in (*names, "caveat", "resample")} | record
+                names = (
+                    "dataset",
+                    "method",
+                    "entry",
+                    "oracle",
+                    "parameters",
+                    "default",
+                    "paper",
+                )
+                solve = {
+                    name: row[name] for name in (*names, "caveat", "resample")
+                } | record
                 solve["repetition"] = repetition if plan.resample < 1 else None
                 captured = inner_products(part.stack.apply(H), H) / part.leading_sums
                 solve["alignments"] = _numbers(np.clip(captured, 0, 1))
                 solves.append(solve | {"kernel_names": list(part.names)})
-        rows.append(row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels))
+        rows.append(
+            row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels)
+        )
     return rows, solves
 
 
@@ -185,15 +222,23 @@ def _round(job: Job, solution: Solution, seed: int) -> np.ndarray:
     has_choice = issubclass(job.method.estimator(), RelaxedClusterer)
     options["rounding"] = plan.rounding if has_choice else "unit"
     assert solution.stack is not None
-    return round_partition(solution.stack, solution, solution.partition, **options).labels
+    return round_partition(
+        solution.stack, solution, solution.partition, **options
+    ).labels
 
 
 def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
     parameters, stack, weights = task.parameters, prepared.stack, None
     if job.method.oracle:
         index = task.parameters["kernel"]
-        parameters, stack, weights = {}, stack.subset([index]), np.eye(stack.n_kernels)[index]
-    model = job.method.estimator()(prepared.n_clusters, kernels="precomputed", **parameters)
+        parameters, stack, weights = (
+            {},
+            stack.subset([index]),
+            np.eye(stack.n_kernels)[index],
+        )
+    model = job.method.estimator()(
+        prepared.n_clusters, kernels="precomputed", **parameters
+    )
     with _limited(job.plan.time_limit):
         solution = model.solve(stack)
     return replace(solution, stack=solution.stack or stack), {
@@ -215,7 +260,9 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
     own: Row = dict.fromkeys(counts[:1], prepared.n_clusters) | {"random_state": seed}
     if issubclass(type(model), RelaxedClusterer):
         own["rounding"] = job.plan.rounding
-    model.set_params(**{n: v for n, v in own.items() if n in names and n not in task.parameters})
+    model.set_params(
+        **{n: v for n, v in own.items() if n in names and n not in task.parameters}
+    )
     start = time.perf_counter()
     with _limited(job.plan.time_limit):
         labels = np.asarray(model.fit_predict(X))

@@ -57,7 +57,7 @@ def locked(folder: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ValueError(
-                    f"{folder}: another run writes into this folder; wait for it, or choose "
-                    "another folder"
+                    f"{folder}: another run writes into this folder; wait for it, or "
+                    "choose another folder"
                 ) from None
         yield

@@ -27,7 +27,8 @@ from mkclust.text import did_you_mean
 BEST_SINGLE_KERNEL = "best-single-kernel"
 # The input of a clusterer that is not a method on kernels.
 INPUTS = ("concatenated", "views", "kernels", "average-kernel")
-# Parameters that the benchmark sets for methods on kernels; it sets the first for all clusterers.
+# Parameters that the benchmark sets for methods on kernels; it sets the first for all
+# clusterers.
 RESERVED = (
     "random_state",
     "n_clusters",
@@ -45,16 +46,27 @@ class PlanError(ValueError):
 
 
 def _is_grid(value: Any) -> bool:
-    lists = isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
+    lists = isinstance(value, dict) and all(
+        isinstance(v, list) and v for v in value.values()
+    )
     return value == "authors" or lists
 
 
 # The values of keys for which no rule of parameters fits.
 _TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
-_LIST = Rule(lambda value: isinstance(value, list) and value != [], "list names or tables")
-_TABLE = Rule(lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}")
-_GRID = Rule(_is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"')
-_SEED = Rule(lambda value: type(value) is int and 0 <= value < 2**31, "pass an integer below 2**31")
+_LIST = Rule(
+    lambda value: isinstance(value, list) and value != [], "list names or tables"
+)
+_TABLE = Rule(
+    lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}"
+)
+_GRID = Rule(
+    _is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'
+)
+_SEED = Rule(
+    lambda value: type(value) is int and 0 <= value < 2**31,
+    "pass an integer below 2**31",
+)
 _POSITIVE = Number(0, open_low=True)
 
 
@@ -64,8 +76,10 @@ class DatasetEntry:
 
     name: Annotated[str, _TEXT]  # by default that of the file
     path: Annotated[str, _TEXT] = ""  # of the file, relative to the plan
-    precomputed: Annotated[bool, Flag()] = False  # square arrays in the file are kernels
-    n_clusters: Annotated[int | None, Count()] = None  # by default the number of classes
+    # Square arrays in the file are kernels.
+    precomputed: Annotated[bool, Flag()] = False
+    # By default the number of classes.
+    n_clusters: Annotated[int | None, Count()] = None
     max_settings: Annotated[int | None, Count()] = None  # of the grid of every method
 
 
@@ -74,12 +88,17 @@ class MethodEntry:
     """A method of a plan, with a grid of settings beside its default setting."""
 
     name: Annotated[str, _TEXT]  # in the rows; by default that of the method
-    method: Annotated[str, _TEXT]  # a key of METHODS, a reference, or "package.module:Class"
-    parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)  # of all settings
-    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)  # all points are run
-    input: Annotated[str, Choice(INPUTS)] = ""  # empty: solved on the kernels of the data
+    # A key of METHODS, a reference, or "package.module:Class".
+    method: Annotated[str, _TEXT]
+    # Of all settings.
+    parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)
+    # All points are run.
+    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)
+    # Empty: solved on the kernels of the data.
+    input: Annotated[str, Choice(INPUTS)] = ""
     max_samples: Annotated[int | None, Count()] = None  # larger data sets are skipped
-    max_settings: Annotated[int | None, Count()] = None  # a larger grid is thinned evenly
+    # A larger grid is thinned evenly.
+    max_settings: Annotated[int | None, Count()] = None
 
     @property
     def source(self) -> str:
@@ -96,16 +115,25 @@ class MethodEntry:
         name = "avg-kkm" if self.oracle else self.method
         return METHODS.get(name) or import_class(name)
 
-    def settings(self, max_settings: int | None, n_kernels: int) -> list[dict[str, Any]]:
+    def settings(
+        self, max_settings: int | None, n_kernels: int
+    ) -> list[dict[str, Any]]:
         """Return the default setting and then the grid: the parameters that are not defaults."""
         if self.oracle:
             return [{"kernel": index} for index in range(n_kernels)]
-        limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
+        limits = [
+            limit for limit in (max_settings, self.max_settings) if limit is not None
+        ]
         fields = {} if self.input else inspect.signature(self.estimator()).parameters
         unique: dict[str, dict[str, Any]] = {}
-        for point in ({}, *ParameterGrid(shorten_grid(self.grid, min(limits, default=None)))):
+        for point in (
+            {},
+            *ParameterGrid(shorten_grid(self.grid, min(limits, default=None))),
+        ):
             values = (self.parameters | point).items()
-            setting = {n: v for n, v in values if n not in fields or fields[n].default != v}
+            setting = {
+                n: v for n, v in values if n not in fields or fields[n].default != v
+            }
             unique.setdefault(canonical(setting), setting)
         return list(unique.values())
 
@@ -116,20 +144,27 @@ class Plan:
 
     datasets: Annotated[tuple[DatasetEntry, ...], _LIST]
     methods: Annotated[tuple[MethodEntry, ...], _LIST]
-    repetitions: Annotated[int, Count()] = 50  # of the default setting and the best ones
+    # Of the default setting and the best ones.
+    repetitions: Annotated[int, Count()] = 50
     grid_repetitions: Annotated[int, Count()] = 5  # by which grid points are compared
     seed: Annotated[int, _SEED] = 0  # of the first repetition; the next ones count on
-    n_init: Annotated[int, Count()] = 10  # starts of k-means in a repetition; the best one counts
-    init: Annotated[str, Choice(("random", "k-means++"))] = "random"  # how k-means starts
-    # Which rows k-means clusters, as the parameter of methods; "unit" is the papers' way.
+    # Starts of k-means in a repetition; the best one counts.
+    n_init: Annotated[int, Count()] = 10
+    # How k-means starts.
+    init: Annotated[str, Choice(("random", "k-means++"))] = "random"
+    # Which rows k-means clusters, as the parameter of methods; "unit" is the papers'
+    # way.
     rounding: Annotated[str, Choice(ROUNDINGS)] = "unit"
-    resample: Annotated[float, Number(0, 1, open_low=True)] = 1.0  # < 1: refits on this share
+    # < 1: refits on this share.
+    resample: Annotated[float, Number(0, 1, open_low=True)] = 1.0
     time_limit: Annotated[float | None, _POSITIVE] = None  # seconds of a solve
     memory_limit: Annotated[float | None, _POSITIVE] = None  # GB of a process
     threads: Annotated[int, Count()] = 1  # of a process
-    missing: Annotated[str, Choice(("error", "skip"))] = "error"  # if a data set is not available
+    # If a data set is not available.
+    missing: Annotated[str, Choice(("error", "skip"))] = "error"
     loaders: Annotated[str, _TEXT] = ""  # a Python file that adds data sets to CATALOG
-    folder: Path = field(default=Path(), compare=False)  # of the plan; paths are relative to it
+    # Of the plan; paths are relative to it.
+    folder: Path = field(default=Path(), compare=False)
 
 
 @cache
@@ -147,15 +182,17 @@ def import_class(text: str) -> type:
         imported = importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise ValueError(
-            f"{text!r} cannot be imported ({type(error).__name__}: {error}); install it, or add "
-            "its folder to PYTHONPATH"
+            f"{text!r} cannot be imported ({type(error).__name__}: {error}); install "
+            "it, or add its folder to PYTHONPATH"
         ) from None
     found = getattr(imported, name, None)
     if found is None:
         known = [key for key, value in vars(imported).items() if inspect.isclass(value)]
         raise ValueError(f"{module} has no class {name!r}; {_nearest(name, known)}")
     if not inspect.isclass(found) or not hasattr(found, "fit_predict"):
-        raise ValueError(f"{text} is not a scikit-learn clusterer: it has no fit_predict")
+        raise ValueError(
+            f"{text} is not a scikit-learn clusterer: it has no fit_predict"
+        )
     return found
 
 
@@ -167,7 +204,9 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
     shorter = {}
     for name, values in grid.items():
         ends = (0, len(values) - 1) if counts[name] > 1 else (len(values) // 2,) * 2
-        shorter[name] = [values[int(i)] for i in np.rint(np.linspace(*ends, counts[name]))]
+        shorter[name] = [
+            values[int(i)] for i in np.rint(np.linspace(*ends, counts[name]))
+        ]
     return shorter
 
 
@@ -198,7 +237,9 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     _check(content, Plan)
     kinds = {"datasets": ("name", DatasetEntry), "methods": ("method", MethodEntry)}
     for key, (short, kind) in kinds.items():
-        content[key] = [{short: item} if isinstance(item, str) else item for item in content[key]]
+        content[key] = [
+            {short: item} if isinstance(item, str) else item for item in content[key]
+        ]
         for table in content[key]:
             if not isinstance(table, dict):
                 _refuse(key, f"has the entry {table!r}; write a name or a table")
@@ -208,8 +249,12 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
         try:
             import_loaders(file)
         except Exception as error:
-            _refuse("loaders", f"{file}: cannot be run ({type(error).__name__}: {error})")
-    content["datasets"] = tuple(_dataset(table, folder) for table in content["datasets"])
+            _refuse(
+                "loaders", f"{file}: cannot be run ({type(error).__name__}: {error})"
+            )
+    content["datasets"] = tuple(
+        _dataset(table, folder) for table in content["datasets"]
+    )
     names = {"datasets": [entry.name for entry in content["datasets"]]}
     names["methods"] = [_method_name(table) for table in content["methods"]]
     for key, found in names.items():
@@ -222,7 +267,11 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
     hints = get_type_hints(kind, include_extras=True).items()
-    rules = {name: hint.__metadata__[0] for name, hint in hints if hasattr(hint, "__metadata__")}
+    rules = {
+        name: hint.__metadata__[0]
+        for name, hint in hints
+        if hasattr(hint, "__metadata__")
+    }
     for key, value in table.items():
         if key not in rules:
             _refuse(key, f"unknown key; {_nearest(key, rules)}")
@@ -232,7 +281,8 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
     if "path" in table:
-        file = folder / table["path"].partition("::")[0]  # a part of a file is FILE::NAME
+        # A part of a file is FILE::NAME.
+        file = folder / table["path"].partition("::")[0]
         if not file.is_file():
             _refuse("path", f"{table['path']}: no such file")
         return DatasetEntry(**{"name": file.stem} | table)

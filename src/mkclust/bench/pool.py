@@ -48,7 +48,10 @@ class Worker:
         status, message = "failed", f"the process ended by itself (exit code {code})"
         if code == -signal.SIGALRM:
             limit = self.job.plan.time_limit
-            status, message = "time", f"the solve took more than the limit of {limit:g} s"
+            status, message = (
+                "time",
+                f"the solve took more than the limit of {limit:g} s",
+            )
         elif code == -signal.SIGKILL:
             status, message = "memory", "the process was killed, probably out of memory"
         return self.job.failures(status, message)

@@ -13,7 +13,8 @@ from mkclust.files import errors_of
 
 Row = dict[str, Any]
 
-# The scores of the paper; the best setting of a grid is chosen for each of them separately.
+# The scores of the paper; the best setting of a grid is chosen for each of them
+# separately.
 SCORES = ("acc", "nmi", "purity")
 # Digits of a mean, so that the order of a sum does not decide between equal settings.
 MEAN_DIGITS = 12
@@ -30,7 +31,8 @@ def read_rows(path: str | Path) -> list[Row]:
     Parameters
     ----------
     path : str or path-like
-        Folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file; a cut last line is ignored.
+        Folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file; a cut last line
+        is ignored.
 
     Raises
     ------
@@ -40,7 +42,9 @@ def read_rows(path: str | Path) -> list[Row]:
     path = Path(path)
     rows = _read(path if path.is_file() else path / "rows.jsonl")
     if rows is None:
-        raise ValueError(f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}")
+        raise ValueError(
+            f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}"
+        )
     return rows
 
 
@@ -52,8 +56,9 @@ def read_solves(path: str | Path) -> list[Row]:
 def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
     """Return the best settings of a method on a data set by the mean of each score, and "default".
 
-    Of equal settings the first in alphabetical order is taken. Settings are compared by their first
-    ``grid_repetitions`` or their summaries, so that more repetitions are no advantage.
+    Of equal settings the first in alphabetical order is taken. Settings are compared by
+    their first ``grid_repetitions`` or their summaries, so that more repetitions are no
+    advantage.
     """
     frame = pd.DataFrame(rows)
     frame = frame[frame["status"] == "ok"] if len(frame) else frame
@@ -70,7 +75,9 @@ def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
 
 def as_lines(objects: Iterable[Row]) -> bytes:
     """Return objects as lines of JSON."""
-    return "".join(json.dumps(each, allow_nan=False) + "\n" for each in objects).encode()
+    return "".join(
+        json.dumps(each, allow_nan=False) + "\n" for each in objects
+    ).encode()
 
 
 def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
@@ -82,8 +89,8 @@ def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
             objects.append(dict(json.loads(line)))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{path}, line {number}: is not a row of a benchmark ({error}); remove it, or run "
-                "the benchmark again"
+                f"{path}, line {number}: is not a row of a benchmark ({error}); remove "
+                "it, or run the benchmark again"
             ) from None
     return objects, complete
 
@@ -93,8 +100,12 @@ def _read(path: Path) -> list[Row] | None:
     try:
         with errors_of(path):
             content = path.read_bytes()
-        return parse_lines(path, gzip.decompress(content) if path.suffix == ".gz" else content)[0]
+        return parse_lines(
+            path, gzip.decompress(content) if path.suffix == ".gz" else content
+        )[0]
     except FileNotFoundError:
         return None
     except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: is damaged ({error}); restore it from a copy") from None
+        raise ValueError(
+            f"{path}: is damaged ({error}); restore it from a copy"
+        ) from None

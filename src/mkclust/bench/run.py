@@ -22,7 +22,15 @@ from mkclust.files import errors_of, write_atomically
 from mkclust.version import versions
 
 # The settings of a plan that comparable rows share.
-PROTOCOL = ("seed", "n_init", "init", "rounding", "resample", "grid_repetitions", "threads")
+PROTOCOL = (
+    "seed",
+    "n_init",
+    "init",
+    "rounding",
+    "resample",
+    "grid_repetitions",
+    "threads",
+)
 
 
 @dataclass(frozen=True)
@@ -51,31 +59,41 @@ def run_plan(
     plan : Plan
         The plan.
     folder : str or path-like
-        Folder for ``rows.jsonl`` (repetitions) and ``solves.jsonl`` (weights and objectives).
+        Folder for ``rows.jsonl`` (repetitions) and ``solves.jsonl`` (weights and
+        objectives).
     n_processes : int or None, default=None
-        Number of processes; by default as many as leave each its ``plan.threads`` cores.
+        Number of processes; by default as many as leave each its ``plan.threads``
+        cores.
     retry : bool, default=False
         Run failed tasks again.
     watcher : callable or None, default=None
-        Called about every second with the numbers of jobs done and left, and those running.
+        Called about every second with the numbers of jobs done and left, and those
+        running.
 
     Raises
     ------
     ValueError
-        If a data set is not available, or the folder holds rows of another protocol or is in use.
+        If a data set is not available, or the folder holds rows of another protocol or
+        is in use.
     """
     folder = Path(folder)
     present, missing = _find_datasets(plan)
     if os.name != "posix" and (plan.time_limit or plan.memory_limit):
-        raise PlanError("time_limit, memory_limit: this system has no such limits; remove them")
+        raise PlanError(
+            "time_limit, memory_limit: this system has no such limits; remove them"
+        )
     with locked(folder):
         _check_protocol(plan, folder)
         rows = Journal(folder / "rows.jsonl", row_key)
         solves = Journal(folder / "solves.jsonl", row_key)
         # Whether a method applies may change with the plan.
-        rows.drop(lambda row: row["status"] == "skipped" or (retry and row["status"] != "ok"))
+        rows.drop(
+            lambda row: row["status"] == "skipped" or (retry and row["status"] != "ok")
+        )
         before = len(rows.objects)
-        jobs = [Job(plan, dataset, method) for dataset in present for method in plan.methods]
+        jobs = [
+            Job(plan, dataset, method) for dataset in present for method in plan.methods
+        ]
         by_key = {job.key: job for job in jobs}
         for row in rows.objects.values():
             if job := by_key.get((row["dataset"], row["method"])):
@@ -102,7 +120,9 @@ def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     return list(present.values()), missing
 
 
-def _work(jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any) -> None:
+def _work(
+    jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any
+) -> None:
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     stamp = {"versions": used, "machine": machine()}
     queue, workers = jobs.copy(), dict[Any, Worker]()
@@ -143,23 +163,31 @@ def _check_same(folder: Path, job: Job) -> None:
     now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
     default = canonical(job.settings()[0])
     for row in job.rows:
-        changed = [n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v]
+        changed = [
+            n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v
+        ]
         if row["default"] and row["parameters"] != default:
             changed.append("parameters")
         if changed:
             raise ValueError(
                 f"{folder}: its rows of {' '.join(job.key)} have another {changed[0]} "
-                f"({row[changed[0]]}); choose another folder, or rename the data set or the method"
+                f"({row[changed[0]]}); choose another folder, or rename the data set "
+                "or the method"
             )
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    return tuple(row[n] for n in ("dataset", "method", "parameters", "resample", "repetition"))
+    return tuple(
+        row[n] for n in ("dataset", "method", "parameters", "resample", "repetition")
+    )
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
-    file, protocol = folder / "protocol.json", {name: getattr(plan, name) for name in PROTOCOL}
+    file, protocol = (
+        folder / "protocol.json",
+        {name: getattr(plan, name) for name in PROTOCOL},
+    )
     if not file.exists():
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     with errors_of(file):
@@ -169,14 +197,16 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(
-                f"{folder}: holds rows with {name} = {before.get(name)!r}, the plan says "
-                f"{value!r}; choose another folder, or restore the plan"
+                f"{folder}: holds rows with {name} = {before.get(name)!r}, the plan "
+                f"says {value!r}; choose another folder, or restore the plan"
             )
 
 
 def machine() -> str:
     """Return the kind of machine, which times depend on."""
     info = Path("/proc/cpuinfo")
-    models = re.findall(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M)
+    models = re.findall(
+        r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M
+    )
     kind = f"{platform.system()} {platform.machine()}"
     return ", ".join([kind, *models[:1], f"{joblib.cpu_count()} cores"])

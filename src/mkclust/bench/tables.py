@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mkclust.bench.rows import MEAN_DIGITS, SCORES, Row, best_settings, read_rows, read_solves
+from mkclust.bench.rows import (
+    MEAN_DIGITS,
+    SCORES,
+    Row,
+    best_settings,
+    read_rows,
+    read_solves,
+)
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 from mkclust.text import markdown_text, spreadsheet_text
@@ -25,8 +32,8 @@ SELECTIONS = {
 }
 # The meaning of bold face in tables.
 BOLD = (
-    "Bold: not significantly worse than the best of the row (paired t test over the repetitions, "
-    "5 %, Holm's correction for all pairs). Every repetition is "
+    "Bold: not significantly worse than the best of the row (paired t test over the "
+    "repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
 )
 # Scores that differ by less are equal up to rounding.
 SCORE_ROUNDING = 1e-10
@@ -45,10 +52,11 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per data set, method and score: the ``mean`` and ``std`` in percent over ``n``
-        repetitions of the setting ``parameters``; whether it is ``not_worse`` than the best method
-        (paired t tests, Holm's correction), whether the true classes chose the entry (``oracle``),
-        whether all solves ``converged``, and the ``problem`` of repetitions without scores.
+        One row per data set, method and score: the ``mean`` and ``std`` in percent over
+        ``n`` repetitions of the setting ``parameters``; whether it is ``not_worse``
+        than the best method (paired t tests, Holm's correction), whether the true
+        classes chose the entry (``oracle``), whether all solves ``converged``, and the
+        ``problem`` of repetitions without scores.
 
     Examples
     --------
@@ -62,13 +70,21 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     if selection not in SELECTIONS:
         raise ValueError(f"selection={selection!r}: choose 'default' or 'oracle'")
     rows = list(rows)
-    frame = pd.DataFrame({"oracle": False, "converged": True, "message": ""} | r for r in rows)
+    frame = pd.DataFrame(
+        {"oracle": False, "converged": True, "message": ""} | r for r in rows
+    )
     if len(shares := frame["resample"].unique()) > 1:
-        raise ValueError(f"rows have resample={shares.tolist()}: pass those of one benchmark")
+        raise ValueError(
+            f"rows have resample={shares.tolist()}: pass those of one benchmark"
+        )
     found = []
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
         if selection == "oracle" or not group["oracle"].any():
-            head = {"dataset": dataset, "method": method, "oracle": group["oracle"].any()}
+            head = {
+                "dataset": dataset,
+                "method": method,
+                "oracle": group["oracle"].any(),
+            }
             found += [head | each for each in _group_outcomes(group, selection)]
     if not found:
         raise ValueError(f"there are no rows with {selection} settings")
@@ -90,7 +106,8 @@ def _order(methods: Iterable[str]) -> list[str]:
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
     best = best_settings(rows)
     scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
-    # Some repetitions chose the settings to repeat in full; all repetitions choose among these.
+    # Some repetitions chose the settings to repeat in full; all repetitions choose
+    # among these.
     sizes = scored["parameters"].value_counts()
     full = sizes.index[sizes == sizes.reindex(best.values()).max()]
     means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
@@ -98,7 +115,9 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
         setting = best.get("default" if selection == "default" else score)
         if selection == "oracle" and setting in full:
             setting = means.loc[full.sort_values(), score].idxmax()
-        chosen = scored[scored["parameters"] == setting].set_index("repetition").sort_index()
+        chosen = (
+            scored[scored["parameters"] == setting].set_index("repetition").sort_index()
+        )
         values = 100 * chosen[score].astype(float)
         tried = rows["default"] | (selection == "oracle")
         if setting is not None:
@@ -127,7 +146,8 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     """Return the names of data sets in tables: the published name, and the caveat."""
     labels: dict[str, str] = {}
     for row in rows:
-        if row.get("paper") or row["dataset"] not in labels:  # of unreadable data no name is known
+        # Of unreadable data no name is known.
+        if row.get("paper") or row["dataset"] not in labels:
             caveat = f" ({row['caveat']})" if row.get("caveat") else ""
             labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
     return labels
@@ -136,8 +156,9 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
 def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """Return the methods that do not differ significantly from the one with the best mean.
 
-    `scores` are by method and repetition. Paired t tests with Holm's correction for all pairs, for
-    the data decide which is the best. Empty if it shares no three repetitions with another.
+    `scores` are by method and repetition. Paired t tests with Holm's correction for all
+    pairs, for the data decide which is the best. Empty if it shares no three
+    repetitions with another.
     """
     frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}
@@ -145,7 +166,8 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
         differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
         if len(differences) < 3:
             continue
-        if np.ptp(differences) <= SCORE_ROUNDING:  # the sign decides, since t has no variance
+        # The sign decides, since t has no variance.
+        if np.ptp(differences) <= SCORE_ROUNDING:
             p_values[pair] = float(abs(differences[0]) <= SCORE_ROUNDING)
         else:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
@@ -172,8 +194,9 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     Parameters
     ----------
     scores : DataFrame
-        Data sets by methods, larger being better. If scores are missing, the method or data set
-        with the largest share of missing ones is left out, until none is missing.
+        Data sets by methods, larger being better. If scores are missing, the method or
+        data set with the largest share of missing ones is left out, until none is
+        missing.
 
     References
     ----------
@@ -190,29 +213,44 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     """
     complete = scores.sort_index(axis=0).sort_index(axis=1)
     while complete.isna().any(axis=None):
-        by_method, by_dataset = complete.isna().mean(axis=0), complete.isna().mean(axis=1)
+        by_method, by_dataset = (
+            complete.isna().mean(axis=0),
+            complete.isna().mean(axis=1),
+        )
         if by_method.max() >= by_dataset.max():
             complete = complete.drop(columns=by_method[::-1].idxmax())
         else:
             complete = complete.drop(index=by_dataset[::-1].idxmax())
     n, k = complete.shape
     if n < 2 or k < 3:
-        raise ValueError(f"ranks need three methods with scores on two data sets, found {k} on {n}")
+        raise ValueError(
+            f"ranks need three methods with scores on two data sets, found {k} on {n}"
+        )
     ranks = (-complete.round(10)).rank(axis=1)
-    table = pd.DataFrame({"rank": ranks.mean(), "times_best": ranks.eq(ranks.min(axis=1), 0).sum()})
+    table = pd.DataFrame(
+        {"rank": ranks.mean(), "times_best": ranks.eq(ranks.min(axis=1), 0).sum()}
+    )
     table = table.rename_axis("method").sort_values("rank", kind="stable")
     is_tied = ranks.nunique(axis=1).max() == 1
-    p_value = 1.0 if is_tied else float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
+    p_value = (
+        1.0 if is_tied else float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
+    )
     q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
     difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
-    left_out = [*scores.columns.difference(ranks.columns), *scores.index.difference(ranks.index)]
+    left_out = [
+        *scores.columns.difference(ranks.columns),
+        *scores.index.difference(ranks.index),
+    ]
     summary = (
-        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = {p_value:.2g}."
-        + " They may all be alike." * (p_value > 0.05)
+        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = "
+        f"{p_value:.2g}."
+        + " They may all be alike."
+        * (p_value > 0.05)
         + f" Average ranks that differ by less than {difference:.2f} (Nemenyi, 5 %) are not told "
         "apart."
         + " With fewer than ten data sets the tests are rough." * (n < 10)
-        + f" Left out, because scores are missing: {', '.join(left_out)}." * bool(left_out)
+        + f" Left out, because scores are missing: {', '.join(left_out)}."
+        * bool(left_out)
     )
     return Ranking(table, summary, p_value, difference)
 
@@ -227,8 +265,9 @@ def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
 def score_table(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return one score from :func:`outcomes` as text, data sets by methods.
 
-    Bold (``**``): not significantly worse than the best of the row. ``[o]``: the true classes chose
-    the entry itself. ``[n]``: the solve stopped before it converged. ``-``: no scores.
+    Bold (``**``): not significantly worse than the best of the row. ``[o]``: the true
+    classes chose the entry itself. ``[n]``: the solve stopped before it converged.
+    ``-``: no scores.
     """
     part = frame[frame["score"] == score].copy()
     part["text"] = [_cell(row) for row in part.itertuples()]
@@ -248,7 +287,9 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     """Return the median seconds of a solve with the default setting, data sets by methods."""
     rows = list(rows)
     frame = pd.DataFrame(rows).astype({"solve_seconds": float})
-    frame = frame[(frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()]
+    frame = frame[
+        (frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()
+    ]
     frame = frame.assign(label=frame["dataset"].map(dataset_labels(rows)))
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
     return table[_order(table)].rename_axis(index="data set", columns=None)
@@ -261,12 +302,16 @@ def in_seconds(times: pd.DataFrame) -> str:
 
 def _markdown(table: pd.DataFrame, **options: Any) -> str:
     """Return a table as Markdown; the names of its rows and columns stay text."""
-    return table.rename(index=markdown_text, columns=markdown_text).to_markdown(**options)
+    return table.rename(index=markdown_text, columns=markdown_text).to_markdown(
+        **options
+    )
 
 
 def _csv(table: pd.DataFrame, *, index: bool = False) -> str:
     """Return a table as CSV in which a spreadsheet runs nothing."""
-    safe = table.map(lambda cell: spreadsheet_text(cell) if isinstance(cell, str) else cell)
+    safe = table.map(
+        lambda cell: spreadsheet_text(cell) if isinstance(cell, str) else cell
+    )
     names = {"index": spreadsheet_text, "columns": spreadsheet_text}
     return safe.rename(**names).to_csv(index=index)
 
@@ -274,16 +319,25 @@ def _csv(table: pd.DataFrame, *, index: bool = False) -> str:
 def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     """Return the weight and the alignment of every kernel with default settings.
 
-    A weight says how a method mixes the kernels, not how important they are. Read it beside the
-    alignment, the share of the kernel's own leading structure that the consensus captures.
+    A weight says how a method mixes the kernels, not how important they are. Read it
+    beside the alignment, the share of the kernel's own leading structure that the
+    consensus captures.
     """
     rows = [
-        (solve["dataset"], name, solve["method"], solve["weights"][p], solve["alignments"][p])
+        (
+            solve["dataset"],
+            name,
+            solve["method"],
+            solve["weights"][p],
+            solve["alignments"][p],
+        )
         for solve in solves
         if solve["default"] and not solve.get("oracle") and solve["weights"] is not None
         for p, name in enumerate(solve["kernel_names"])
     ]
-    return pd.DataFrame(rows, columns=["data set", "kernel", "method", "weight", "alignment"])
+    return pd.DataFrame(
+        rows, columns=["data set", "kernel", "method", "weight", "alignment"]
+    )
 
 
 def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Path]:
@@ -304,7 +358,9 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     rows, solves = read_rows(path), read_solves(path)
     folder = Path(path) / "report" if folder is None else Path(folder)
     table, files = pd.DataFrame(rows), {}
-    words = [f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"]
+    words = [
+        f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"
+    ]
     for key in ("machine", "versions"):
         if key in table:
             found = " / ".join(sorted(table[key].dropna().unique()))
@@ -324,7 +380,9 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
         files["weights.csv"] = _csv(weight_table(solves))
         parts.append("Weights and alignments of all kernels are in weights.csv.")
     files = {"README.md": "\n\n".join(parts) + "\n"} | files
-    return write_atomically({folder / name: text.encode() for name, text in files.items()})
+    return write_atomically(
+        {folder / name: text.encode() for name, text in files.items()}
+    )
 
 
 def _score_parts(

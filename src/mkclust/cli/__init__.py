@@ -1,8 +1,8 @@
 """The command line: ``mkclust cluster`` and what goes with it, ``bench``, ``report``, ``demo``.
 
-Results go to standard output and to files; progress, warnings and errors go to standard error.
-An expected failure is one line, exit code 2, and no file left behind; only the labels and the
-record of a finished fit stay if its picture or its page fails.
+Results go to standard output and to files; progress, warnings and errors go to standard
+error. An expected failure is one line, exit code 2, and no file left behind; only the
+labels and the record of a finished fit stay if its picture or its page fails.
 """
 
 import sys
@@ -12,7 +12,9 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("typer", "rich"):
         raise
-    sys.stderr.write('mkclust: the command line needs typer: pip install "mkclust[cli]"\n')
+    sys.stderr.write(
+        'mkclust: the command line needs typer: pip install "mkclust[cli]"\n'
+    )
     raise SystemExit(2) from None
 
 __all__ = ["app", "main"]

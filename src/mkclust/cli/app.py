@@ -30,7 +30,9 @@ def main() -> None:
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Cluster samples that are described by several tables, or several kernels."""
     if version:

@@ -13,7 +13,9 @@ from mkclust.text import count
 
 
 @takes()
-def run(plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False) -> None:
+def run(
+    plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False
+) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
     start = time.perf_counter()
@@ -21,10 +23,13 @@ def run(plan: Path, out: Path | None = None, jobs: int | None = None, retry: boo
         contents = bench.read_plan(plan)
         progress.phase(f"running {plan}")
         watcher = progress.step
-        summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=watcher)
+        summary = bench.run_plan(
+            contents, folder, n_processes=jobs, retry=retry, watcher=watcher
+        )
     lines = [f"Not available, left out: {name}" for name in summary.missing]
     reasons = Counter(
-        f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in summary.failures
+        f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}"
+        for r in summary.failures
     )
     for reason, number in reasons.most_common(20):
         lines.append(f"No result ({count(number, 'setting')}): {one_line(reason)}")

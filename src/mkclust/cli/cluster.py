@@ -1,8 +1,8 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
-The labels are those of the estimator in Python with its own defaults. What the command decides
-by itself (one view alone is a table, landmarks for many samples if a method needs them) is
-printed and recorded.
+The labels are those of the estimator in Python with its own defaults. What the command
+decides by itself (one view alone is a table, landmarks for many samples if a method
+needs them) is printed and recorded.
 """
 
 import os
@@ -30,7 +30,13 @@ from mkclust.cli.outputs import (
     show,
     strict_json,
 )
-from mkclust.cli.printing import cluster_sizes, details, how_clear, score_table, views_used
+from mkclust.cli.printing import (
+    cluster_sizes,
+    details,
+    how_clear,
+    score_table,
+    views_used,
+)
 from mkclust.cli.progress import Progress, session
 from mkclust.datasets.read import load_with
 from mkclust.explain.annotate import Annotation
@@ -96,27 +102,42 @@ def run(
         failures = _write_more(more, outcome, y, progress)
         lines = _summary(outcome, request.verbose, annotate)
     written = [path for path in outputs if path not in failures]
-    lines += [*progress.lines(request.verbose), "", *(f"Wrote {path}" for path in written)]
+    lines += [
+        *progress.lines(request.verbose),
+        "",
+        *(f"Wrote {path}" for path in written),
+    ]
     show(result, lines, request)
     if failures:
         names = join_words(map(str, written))
-        raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
+        raise CommandError(
+            f"{'; '.join(failures.values())}; these were written: {names}"
+        )
 
 
 def _read_variables(text: str, request: Request) -> dict[str, Any]:
     layout = replace(layout_of(text, request, {}), id=None, samples_in="rows", drop=())
     data = load_with(text, layout)
     if data.views is None:
-        raise CommandError(f"--annotate {text}: holds kernels; give variables of the samples")
+        raise CommandError(
+            f"--annotate {text}: holds kernels; give variables of the samples"
+        )
     first = next(iter(data.views.values()))
-    if data.y is None or hasattr(first, "obs"):  # AnnData, whose labels are among its variables
+    # AnnData, whose labels are among its variables.
+    if data.y is None or hasattr(first, "obs"):
         return dict(data.views)
-    return dict(data.views) | {"labels": pd.DataFrame({"labels": data.y}, row_ids(first))}
+    return dict(data.views) | {
+        "labels": pd.DataFrame({"labels": data.y}, row_ids(first))
+    }
 
 
-def _check_survival(variables: dict[str, Any] | None, time: str | None, event: str | None) -> None:
+def _check_survival(
+    variables: dict[str, Any] | None, time: str | None, event: str | None
+) -> None:
     if variables is None and (time or event):
-        raise CommandError("--time and --event name columns of --annotate FILE: give the file, too")
+        raise CommandError(
+            "--time and --event name columns of --annotate FILE: give the file, too"
+        )
     if (time is None) != (event is None):
         raise CommandError("--time and --event belong together: give both columns")
     tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
@@ -124,7 +145,9 @@ def _check_survival(variables: dict[str, Any] | None, time: str | None, event: s
     for option, name in (("--time", time), ("--event", event)):
         if name is not None and name not in columns:
             near = did_you_mean(name, columns)
-            raise CommandError(f"{option} {name}: the file of --annotate has no such column{near}")
+            raise CommandError(
+                f"{option} {name}: the file of --annotate has no such column{near}"
+            )
 
 
 def _annotate(fitted: Fit, variables: Any, time: Any, event: Any) -> Annotation | None:
@@ -147,7 +170,8 @@ def _describe(fitted: Fit) -> Description | None:
         for name, view in fitted.data.views.items()
         if isinstance(view, pd.DataFrame) or hasattr(view, "var_names")
         # The columns of distances and links are samples.
-        if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None or not rule.of_pairs
+        if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None
+        or not rule.of_pairs
     }
     return describe(model, tables, n_features=5) if tables else None
 
@@ -162,14 +186,19 @@ def _write_more(
         write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
     def report(path: Path) -> None:
-        classes, other_k = y if outcome.scores else None, outcome.fit.suggestion or False
+        classes, other_k = (
+            y if outcome.scores else None,
+            outcome.fit.suggestion or False,
+        )
         about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
         about["n_resamples"] = outcome.stability  # the one that is printed
         write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:
         # New files are read alike.
-        model.files_ = [{n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs]
+        model.files_ = [
+            {n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs
+        ]
         save_model(model, path)
 
     writers = {"plot": draw, "report": report, "save": save}
@@ -179,14 +208,20 @@ def _write_more(
             try:
                 writers[kind](path)
             except Exception as error:  # drawing may raise nearly anything
-                reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+                reason = (
+                    getattr(error, "strerror", None)
+                    or f"{type(error).__name__}: {error}"
+                )
                 failures[path] = f"{path}: cannot be written ({reason})"
     return failures
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
     fitted, model = outcome.fit, outcome.fit.model
-    size, clusters = count(len(model.labels_), "sample"), count(model.n_clusters, "cluster")
+    size, clusters = (
+        count(len(model.labels_), "sample"),
+        count(model.n_clusters, "cluster"),
+    )
     lines = list(fitted.data.lines)
     if fitted.data.groups is not None:
         lines.append(describe_groups(fitted.data.groups))
@@ -204,12 +239,18 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     if outcome.scores:
         lines += ["", score_table(outcome.scores)]
     if outcome.annotation is not None:
-        lines += ["", f"Clusters against the variables of {annotate}:", str(outcome.annotation)]
+        lines += [
+            "",
+            f"Clusters against the variables of {annotate}:",
+            str(outcome.annotation),
+        ]
     if verbose:
         kernels = count(len(model.weights_), "kernel")
         title = f"{type(model).__name__}: {size}, {kernels}, {clusters}, {outcome.seconds:.2f} s"
         lines += ["", title, *([fitted.decision] if fitted.decision else [])]
         lines += model.bank_.explain().splitlines() if hasattr(model, "bank_") else []
         lines += details(model)
-        lines += [model.missingness_.summary()] if hasattr(model, "missingness_") else []
+        lines += (
+            [model.missingness_.summary()] if hasattr(model, "missingness_") else []
+        )
     return lines

@@ -27,7 +27,10 @@ class Commands(TyperGroup):
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
         except UsageError as error:
-            context, message = getattr(error, "ctx", None), error.format_message().rstrip(".")
+            context, message = (
+                getattr(error, "ctx", None),
+                error.format_message().rstrip("."),
+            )
             if "'-k'" in message and "Missing" in message:
                 message += "; mkclust suggest INPUT finds a number"
             path = "mkclust" if context is None else context.command_path
@@ -40,7 +43,13 @@ class Commands(TyperGroup):
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             code = echo_error(f"{where}{error.strerror or error}")
-        except (CommandError, ValueError, TypeError, ImportError, ArithmeticError) as error:
+        except (
+            CommandError,
+            ValueError,
+            TypeError,
+            ImportError,
+            ArithmeticError,
+        ) as error:
             code = echo_error(str(error) or type(error).__name__)
         except (KeyboardInterrupt, typer.Abort):
             code = 130

@@ -13,20 +13,28 @@ from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
 from mkclust.cli.options import FIT, Request, takes
-from mkclust.cli.outputs import agreement_record, all_scores, as_record, show, suggestion_record
+from mkclust.cli.outputs import (
+    agreement_record,
+    all_scores,
+    as_record,
+    show,
+    suggestion_record,
+)
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
 from mkclust.methods import METHODS
 from mkclust.text import join_words, text_table
 
-# Entries of all kernels, times the slowness of a method, beyond which a fit takes minutes.
+# Entries of all kernels, times the slowness of a method, beyond which a fit takes
+# minutes.
 MOST_ENTRIES = 5e8
 # What every comparison ends with.
 CAUTION = (
-    "Agreement is not truth: methods that use the same kernels share their mistakes, and what "
-    "is stable may be one cloud that is cut in the same place every time."
+    "Agreement is not truth: methods that use the same kernels share their mistakes, "
+    "and what is stable may be one cloud that is cut in the same place every time."
 )
-# Recorded attributes of a diagnosis, in addition to its table, the agreement and the missingness.
+# Recorded attributes of a diagnosis, in addition to its table, the agreement and the
+# missingness.
 DIAGNOSED = (
     "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
     "n_diagnosed", "refit_agreement",
@@ -34,12 +42,16 @@ DIAGNOSED = (
 
 
 @takes(*FIT)
-def suggest(request: Request, *, first: int | None = None, last: int | None = None) -> None:
+def suggest(
+    request: Request, *, first: int | None = None, last: int | None = None
+) -> None:
     """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
     k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
-        raise CommandError(f"--from {first} --to {last}: there is no number between them")
+        raise CommandError(
+            f"--from {first} --to {last}: there is no number between them"
+        )
     request = replace(request, n_clusters=2)
     with session(quiet=request.quiet) as progress:
         prepared = prepare(request, new_model(request), read_inputs(request, progress))
@@ -64,10 +76,20 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
 
 
 @takes(*FIT, "n_clusters")
-def compare(request: Request, *, methods: str | None = None, n_resamples: int = 5) -> None:
+def compare(
+    request: Request, *, methods: str | None = None, n_resamples: int = 5
+) -> None:
     """Cluster with several methods, and show how far they agree and how stable each is."""
-    names = list(METHODS) if methods is None else [name.strip() for name in methods.split(",")]
-    labels, found, left_out = dict[str, Any](), dict[str, dict[str, Any]](), dict[str, str]()
+    names = (
+        list(METHODS)
+        if methods is None
+        else [name.strip() for name in methods.split(",")]
+    )
+    labels, found, left_out = (
+        dict[str, Any](),
+        dict[str, dict[str, Any]](),
+        dict[str, str](),
+    )
     with session(quiet=request.quiet) as progress:
         for name in names:
             check_method(name)
@@ -83,18 +105,28 @@ def compare(request: Request, *, methods: str | None = None, n_resamples: int = 
             except (CommandError, ValueError, ArithmeticError, MemoryError) as error:
                 left_out[name] = one_line(error) or type(error).__name__
         if not found:
-            raise CommandError(f"no method gave clusters; {names[0]}: {left_out[names[0]]}")
-    pairs = [[metrics.adjusted_rand_index(a, b) for b in labels.values()] for a in labels.values()]
+            raise CommandError(
+                f"no method gave clusters; {names[0]}: {left_out[names[0]]}"
+            )
+    pairs = [
+        [metrics.adjusted_rand_index(a, b) for b in labels.values()]
+        for a in labels.values()
+    ]
     record = {"methods": found, "adjusted_rand_index": pairs, "left_out": left_out}
     lines = [_comparison(found, pairs, left_out), *progress.lines(request.verbose)]
     show(record | {"caution": CAUTION}, lines, request)
 
 
-def _try_method(request: Request, data: Data, n_resamples: int) -> tuple[Any, dict[str, Any]]:
+def _try_method(
+    request: Request, data: Data, n_resamples: int
+) -> tuple[Any, dict[str, Any]]:
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
     seconds, model = time.perf_counter() - start, fitted.model
-    labels, scores = np.asarray(model.labels_), all_scores(model, data.labels_for(model))
+    labels, scores = (
+        np.asarray(model.labels_),
+        all_scores(model, data.labels_for(model)),
+    )
     stability = models.measure_stability(fitted, n_resamples)
     return labels, {
         "cluster_sizes": np.bincount(labels[labels >= 0]),
@@ -114,11 +146,15 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
     entries = (12 if is_bank else len(data.views)) * data.n_samples**2
     is_quick = prepared.landmarks is not None or prepared.model.LEARNS_FROM_ANCHORS
     if not is_quick and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
-        raise CommandError(f"takes long; --methods {request.method} runs it all the same")
+        raise CommandError(
+            f"takes long; --methods {request.method} runs it all the same"
+        )
 
 
 def _comparison(
-    found: dict[str, dict[str, Any]], pairs: Sequence[Sequence[float]], left_out: dict[str, str]
+    found: dict[str, dict[str, Any]],
+    pairs: Sequence[Sequence[float]],
+    left_out: dict[str, str],
 ) -> str:
     titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
@@ -127,14 +163,17 @@ def _comparison(
         values = (each["stability"], each["gap"], each["seconds"], score)
         rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
-    matrix += [[t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)]
+    matrix += [
+        [t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)
+    ]
     lines = [text_table(rows), "", text_table(matrix), ""]
     for name, each in found.items():
         if each["set_aside"]:
             lines.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
     lines += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
     lines.append(
-        "Stability: the agreement of clusters of parts of the samples with those of all. Gap: how "
-        "far the objective is above the global optimum at most, if a method certifies it."
+        "Stability: the agreement of clusters of parts of the samples with those of "
+        "all. Gap: how far the objective is above the global optimum at most, if a "
+        "method certifies it."
     )
     return "\n".join([*lines, CAUTION])

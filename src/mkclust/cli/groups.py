@@ -18,7 +18,8 @@ def take_groups(
 ) -> tuple[list[Dataset], pd.Series]:
     """Return data sets without the column of groups, and the groups by the ids of the samples.
 
-    If no data set has the column, it is taken from other tables, which stay as they are.
+    If no data set has the column, it is taken from other tables, which stay as they
+    are.
     """
     without, found = [], list[pd.Series]()
     for text, data in data_sets.items():
@@ -61,8 +62,8 @@ def _without(table: pd.DataFrame, column: str, text: str) -> pd.DataFrame:
     rest = table.drop(columns=column)
     if not len(rest.columns):
         raise CommandError(
-            f"{text}: has no column but the groups, and nothing to cluster; put the column "
-            f"{column} into another table, or give this file by --annotate"
+            f"{text}: has no column but the groups, and nothing to cluster; put the "
+            f"column {column} into another table, or give this file by --annotate"
         )
     return rest
 
@@ -79,8 +80,8 @@ def _merged(found: Sequence[pd.Series], column: str) -> pd.Series:
         if differs.any():
             sample = common[np.flatnonzero(differs)[0]]
             raise CommandError(
-                f"--groups {column}: two tables give {sample} the groups {first[sample]} and "
-                f"{second[sample]}; write the same in both"
+                f"--groups {column}: two tables give {sample} the groups "
+                f"{first[sample]} and {second[sample]}; write the same in both"
             )
         groups = groups.combine_first(other)
     return groups

@@ -71,9 +71,15 @@ class Data:
             return None
         own = None if ids is None else list_views(labeled[:1])[0].ids
         y = np.asarray(labeled[0].data.y)
-        rows = np.arange(len(y)) if own is None else match_rows(own, pd.Index(ids), labeled[0].text)
+        rows = (
+            np.arange(len(y))
+            if own is None
+            else match_rows(own, pd.Index(ids), labeled[0].text)
+        )
         if n := int(np.sum(rows < 0)):
-            warnings.warn(f"no scores: {n} of {len(rows)} samples have no label", stacklevel=2)
+            warnings.warn(
+                f"no scores: {n} of {len(rows)} samples have no label", stacklevel=2
+            )
             return None
         return y[rows]
 
@@ -95,7 +101,9 @@ def read_inputs(
 
         for text in request.inputs:
             if not file_name(text).lower().endswith((".npy", ".parquet")):
-                raise CommandError(f"{text}: --cluster reads .npy and .parquet; convert it")
+                raise CommandError(
+                    f"{text}: --cluster reads .npy and .parquet; convert it"
+                )
         progress.phase(f"connecting to {request.address}")
         progress.connections.enter_context(Client(request.address))
     progress.phase("reading")
@@ -105,18 +113,23 @@ def read_inputs(
     kinds = {each.data.precomputed: each.text for each in inputs}
     if len(kinds) == 2:
         raise CommandError(
-            f"{kinds[True]} holds kernels but {kinds[False]} holds views; pass --kernels "
-            "precomputed if all matrices are kernels, or cluster the two apart"
+            f"{kinds[True]} holds kernels but {kinds[False]} holds views; pass "
+            "--kernels precomputed if all matrices are kernels, or cluster the two "
+            "apart"
         )
     views = list_views(inputs)
     if True not in kinds:
         _refuse_transposed(views)
-        if request.asked_kernels in (AUTO, "gaussian"):  # other kernels are chosen on purpose
+        # Other kernels are chosen on purpose.
+        if request.asked_kernels in (AUTO, "gaussian"):
             _refuse_square(views)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
     n = len(_joined(indices, request.join)) if indices else inputs[0].data.n_samples
-    by_name, lines = {view.name: view.array for view in views}, _join_lines(views, indices, n)
+    by_name, lines = (
+        {view.name: view.array for view in views},
+        _join_lines(views, indices, n),
+    )
     return Data(by_name, True in kinds, n, inputs, lines, groups)
 
 
@@ -124,7 +137,9 @@ def _take_groups(
     inputs: Sequence[Input], column: str, others: Mapping[str, Any]
 ) -> tuple[list[Input], pd.Series]:
     """Return inputs without the column of groups, which files of new samples may have or not."""
-    data_sets, groups = take_groups({each.text: each.data for each in inputs}, column, others)
+    data_sets, groups = take_groups(
+        {each.text: each.data for each in inputs}, column, others
+    )
     taken = []
     for each, data in zip(inputs, data_sets, strict=True):
         layout = each.record["layout"]
@@ -134,28 +149,39 @@ def _take_groups(
     return taken, groups
 
 
-def read_files(request: Request, fitted: Sequence[Mapping[str, Any]] = ()) -> list[Input]:
+def read_files(
+    request: Request, fitted: Sequence[Mapping[str, Any]] = ()
+) -> list[Input]:
     """Read each input, as those of a fit if there are any."""
     inputs, known = [], {file_name(each["input"]): each for each in fitted}
-    # Files of other names are taken in the order of those of the fit that are not given.
+    # Files of other names are taken in the order of those of the fit that are not
+    # given.
     given = {file_name(text) for text in request.inputs}
     others = iter([each for name, each in known.items() if name not in given])
     precomputed = request.asked_kernels == "precomputed"
     for text in request.inputs:
-        before: Any = known.get(file_name(text)) or next(others, {"input": "", "layout": {}})
+        before: Any = known.get(file_name(text)) or next(
+            others, {"input": "", "layout": {}}
+        )
         _, colons, names = before["input"].rpartition("::")
         selected = f"{text}::{names}" if colons and "::" not in text else text
-        layout, record = layout_of(text, request, before["layout"]), _fingerprint(selected)
+        layout, record = (
+            layout_of(text, request, before["layout"]),
+            _fingerprint(selected),
+        )
         # Workers of a cluster read the files themselves.
         on_disk = None if request.address is None else True
         data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
-        # New samples have the labels where those of the fit have them, whatever their values.
+        # New samples have the labels where those of the fit have them, whatever their
+        # values.
         layout = replace(layout, labels=data.label_name)
         for view in data.X if data.precomputed else data.X.values():
             _refuse_control_characters(text, row_ids(view))
         record |= {"description": data.description, "layout": asdict(layout)}
         inputs.append(Input(selected, data, record))
-    asked = {name for text in request.inputs for name in layout_of(text, request, {}).drop}
+    asked = {
+        name for text in request.inputs for name in layout_of(text, request, {}).drop
+    }
     check_dropped(asked, [each.data for each in inputs])
     return inputs
 
@@ -172,18 +198,26 @@ def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLa
                 own += [value] * (name in names[text])
             elif equals and "." in name and not os.path.exists(name):
                 files = join_words(map(file_name, request.inputs))
-                raise CommandError(f"{each}: no input is called {name!r}; inputs: {files}")
+                raise CommandError(
+                    f"{each}: no input is called {name!r}; inputs: {files}"
+                )
             else:
                 common.append(each)
         return common + own
 
     found: dict[str, Any] = {
-        name: given[-1] for name in ("id", "samples_in", "trim_ids") if (given := values(name))
+        name: given[-1]
+        for name in ("id", "samples_in", "trim_ids")
+        if (given := values(name))
     }
-    found |= {name: tuple(given) for name in ("drop", "missing") if (given := values(name))}
+    found |= {
+        name: tuple(given) for name in ("drop", "missing") if (given := values(name))
+    }
     if "trim_ids" in found:
         if not found["trim_ids"].isdigit() or found["trim_ids"] == "0":
-            raise CommandError(f"--trim-ids {found['trim_ids']}: give a number of at least 1")
+            raise CommandError(
+                f"--trim-ids {found['trim_ids']}: give a number of at least 1"
+            )
         found["trim_ids"] = int(found["trim_ids"])
     return TableLayout(**{**before, **found})
 
@@ -215,7 +249,8 @@ def _refuse_control_characters(text: str, ids: Any) -> None:
         examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(
             f"{text}: {count(len(names), 'id')} with control characters, {examples}: "
-            "replace these characters in the file, or save it as UTF-8 if they are letters"
+            "replace these characters in the file, or save it as UTF-8 if they are "
+            "letters"
         )
 
 
@@ -224,19 +259,29 @@ def _refuse_transposed(views: Sequence[View]) -> None:
     for view in views:
         others = [other for other in views if other is not view]
         ids = [other.ids for other in others if other.ids is not None]
-        header, (n, width) = pd.Index(getattr(view.array, "columns", ())), view.array.shape
+        header, (n, width) = (
+            pd.Index(getattr(view.array, "columns", ())),
+            view.array.shape,
+        )
         if ids:
-            shares = view.ids is not None and any(view.ids.isin(each).any() for each in ids)
-            turned = not shares and any(header.isin(each).sum() > len(each) / 2 for each in ids)
+            shares = view.ids is not None and any(
+                view.ids.isin(each).any() for each in ids
+            )
+            turned = not shares and any(
+                header.isin(each).sum() > len(each) / 2 for each in ids
+            )
         else:
-            turned = view.ids is None and {other.array.shape[0] for other in others} == {width}
+            turned = view.ids is None and {
+                other.array.shape[0] for other in others
+            } == {width}
         if turned and n != width:
             found.append((n, view.file))
-    if found:  # if two look like the transpose of each other, it is the one with fewer rows
+    # If two look like the transpose of each other, it is the one with fewer rows.
+    if found:
         file = min(found)[1]
         raise CommandError(
-            f"{file}: its columns are the samples of the other inputs; pass --samples-in "
-            f"{file_name(file)}=columns"
+            f"{file}: its columns are the samples of the other inputs; pass "
+            f"--samples-in {file_name(file)}=columns"
         )
 
 
@@ -246,8 +291,8 @@ def _refuse_square(views: Sequence[View]) -> None:
             whose = "" if len(views) == 1 else f"{view.name}="
             raise CommandError(
                 f"{view.file}: {view.name} is square and symmetric; pass --kernels "
-                f"{whose}from_distances if it holds distances, or --kernels {whose}precomputed if "
-                "it is a kernel"
+                f"{whose}from_distances if it holds distances, or --kernels "
+                f"{whose}precomputed if it is a kernel"
             )
 
 
@@ -255,11 +300,13 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
         others = any(other.ids is not None for other in views)
-        has_no_index = index_of(view.array) is None  # a frame beside ids is refused by the fit
+        # A frame beside ids is refused by the fit.
+        has_no_index = index_of(view.array) is None
         if len(views) > 1 and has_no_index and (others or unread):
             warnings.warn(
-                f"{view.file} has no ids: its rows are taken to be in the order of the other "
-                f"inputs; pass --id {file_name(view.file)}={(*unread, 'COLUMN')[0]} if it has some",
+                f"{view.file} has no ids: its rows are taken to be in the order of the "
+                "other inputs; pass --id "
+                f"{file_name(view.file)}={(*unread, 'COLUMN')[0]} if it has some",
                 stacklevel=2,
             )
 
@@ -275,14 +322,19 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
     lines = []
     for view in views if indices else []:
         size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
-        how = "paired by row" if view.ids is None else f"ids such as {str(view.ids[0])!r}"
+        how = (
+            "paired by row" if view.ids is None else f"ids such as {str(view.ids[0])!r}"
+        )
         lines.append(f"{view.name} ({view.file}): {size}, {how}")
     if len(indices) < 2:
         return lines
     in_all, everybody = (len(_joined(indices, join)) for join in ("inner", "outer"))
     if in_all == everybody:
         return [*lines, f"Joined by id: all {kept} samples."]
-    return [*lines, f"Joined by id: {kept} of {everybody} samples; {in_all} are in all tables."]
+    return [
+        *lines,
+        f"Joined by id: {kept} of {everybody} samples; {in_all} are in all tables.",
+    ]
 
 
 def _fingerprint(text: str) -> dict[str, Any]:

@@ -33,10 +33,14 @@ def run(request: Request) -> None:
         try:
             data = read_inputs(request, progress)
             progress.phase("looking at views")
-            report["join"] = data.lines[-1:] or [f"Rows are paired by order: {data.describe()}."]
+            report["join"] = data.lines[-1:] or [
+                f"Rows are paired by order: {data.describe()}."
+            ]
             if data.groups is not None:
                 report["join"].append(describe_groups(data.groups))
-            report["views"] = [_measure(name, view) for name, view in data.views.items()]
+            report["views"] = [
+                _measure(name, view) for name, view in data.views.items()
+            ]
             if not data.precomputed:
                 _understand(request, data, report)
         except (ValueError, TypeError, CommandError) as error:
@@ -61,7 +65,12 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
     report["notes"] = list(samples.notes)
     if samples.missing is not None:
         report["patterns"] = [
-            {"lacks": [n for n, gone in zip(samples.names, row, strict=True) if gone], "samples": k}
+            {
+                "lacks": [
+                    n for n, gone in zip(samples.names, row, strict=True) if gone
+                ],
+                "samples": k,
+            }
             for row, k in Counter(map(tuple, samples.missing.tolist())).most_common()
         ]
     several = len(data.views) > 1 or isinstance(request.asked_kernels, Mapping)
@@ -69,7 +78,9 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
     asked = bank.rules
     bank.set_params(rules=with_components(asked, samples.by_name))
     if samples.n_samples > MOST_SAMPLES:
-        samples = samples.take(np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int))
+        samples = samples.take(
+            np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int)
+        )
     # What was asked for is what the explanation says.
     lines = bank.fit(samples).set_params(rules=asked).explain().splitlines()
     for facts in report["views"]:
@@ -87,7 +98,9 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         lines += [f"  kernel: {line}" for line in view["kernels"]]
     lines += [*report["join"], *report["notes"]]
     for each in report["patterns"]:
-        what = f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views"
+        what = (
+            f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views"
+        )
         lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]

@@ -18,11 +18,20 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import did_you_mean, join_words
 
-# Exact kernels are computed up to this number of samples, and this share of the memory, by the
-# methods that do not learn from anchors.
+# Exact kernels are computed up to this number of samples, and this share of the memory,
+# by the methods that do not learn from anchors.
 MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # Parameters of a model that decide on its kernels.
-OF_KERNELS = ("kernels", "scale", "center", "normalize", "psd", "join", "impute", "missing_views")
+OF_KERNELS = (
+    "kernels",
+    "scale",
+    "center",
+    "normalize",
+    "psd",
+    "join",
+    "impute",
+    "missing_views",
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,9 @@ def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, its parameters checked."""
     model = _estimator(request.method)
     known, own = model.get_params(deep=False), ("join", "impute", "missing_views")
-    parameters = {name: value for name in own if (value := getattr(request, name)) is not None}
+    parameters = {
+        name: value for name in own if (value := getattr(request, name)) is not None
+    }
     parameters["random_state"] = request.seed
     if request.scale:
         parameters["scale"] = request.asked_scale
@@ -50,13 +61,25 @@ def new_model(request: Request) -> Any:
     for setting in request.settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
         if not name or not equals or not text:
-            raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
+            raise CommandError(
+                f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4"
+            )
         if name in OPTIONS or name in ("random_state", "approximation"):
-            raise CommandError(f"--set {setting}: there is an option for it, see --help")
+            raise CommandError(
+                f"--set {setting}: there is an option for it, see --help"
+            )
         if name not in known:
-            others = [key for key, each in METHODS.items() if name in each().get_params()]
-            near = f"; only {join_words(others)} has it" if others else did_you_mean(name, known)
-            raise CommandError(f"--set {name}: {request.method} has no such parameter{near}")
+            others = [
+                key for key, each in METHODS.items() if name in each().get_params()
+            ]
+            near = (
+                f"; only {join_words(others)} has it"
+                if others
+                else did_you_mean(name, known)
+            )
+            raise CommandError(
+                f"--set {name}: {request.method} has no such parameter{near}"
+            )
         try:
             parameters[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -73,7 +96,9 @@ def _estimator(name: str) -> Any:
         return METHODS[name]()
     estimator = import_class(name)
     if not issubclass(estimator, MultipleKernelClusterer):
-        raise CommandError(f"--method {name}: is not a subclass of MultipleKernelClusterer")
+        raise CommandError(
+            f"--method {name}: is not a subclass of MultipleKernelClusterer"
+        )
     return estimator()
 
 
@@ -81,7 +106,9 @@ def check_method(name: str) -> None:
     """Refuse a name that is not that of a method."""
     if name not in METHODS:
         near = did_you_mean(name, METHODS)
-        raise CommandError(f"--method {name}: unknown{near}; one of {', '.join(METHODS)}")
+        raise CommandError(
+            f"--method {name}: unknown{near}; one of {', '.join(METHODS)}"
+        )
 
 
 def prepare(request: Request, model: Any, data: Data) -> Fit:
@@ -91,7 +118,9 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     X, decision = data.X, ""
     if data.precomputed:
         if asked not in (AUTO, "precomputed") or isinstance(request.landmarks, int):
-            raise CommandError("the inputs hold kernels; leave out --kernels and --landmarks")
+            raise CommandError(
+                "the inputs hold kernels; leave out --kernels and --landmarks"
+            )
         return Fit(model.set_params(kernels="precomputed"), data, X, "", None)
     if asked != AUTO:
         model.set_params(kernels=asked)
@@ -99,7 +128,9 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     elif len(data.views) == 1:
         decision = "One view is one table: a bank of kernels is computed from it."
     if reason := _reason_for_landmarks(request, model, data):
-        landmarks = min(200, data.n_samples) if request.landmarks == AUTO else request.landmarks
+        landmarks = (
+            min(200, data.n_samples) if request.landmarks == AUTO else request.landmarks
+        )
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
@@ -115,9 +146,9 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     if model.LEARNS_FROM_ANCHORS:
         if number is not None:
             raise CommandError(
-                f"--landmarks {number}: {request.method} needs none, it takes any number of "
-                "samples with exact kernels; leave the option out, or take another method, "
-                "such as --method anchored-mkkm"
+                f"--landmarks {number}: {request.method} needs none, it takes any "
+                "number of samples with exact kernels; leave the option out, or take "
+                "another method, such as --method anchored-mkkm"
             )
         return ""
 
@@ -125,10 +156,14 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     able, n = "approximation" in model.get_params(deep=False), data.n_samples
     if request.address is not None or number is not None:
         if exact or not able:
-            why = "exact ones are asked for" if able else f"{request.method} needs all entries"
+            why = (
+                "exact ones are asked for"
+                if able
+                else f"{request.method} needs all entries"
+            )
             raise CommandError(
-                f"--landmarks and --cluster approximate kernels, and {why}; drop one, or take "
-                "--method agreement-kkm with --cluster"
+                f"--landmarks and --cluster approximate kernels, and {why}; drop one, "
+                "or take --method agreement-kkm with --cluster"
             )
         return "asked for"
     if exact or not able:
@@ -146,7 +181,9 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
     if n_resamples == 0 or fitted.model.n_clusters == 1:
         return None
     try:
-        return stability(fitted.model, fitted.X, n_resamples=n_resamples, max_samples=1000)
+        return stability(
+            fitted.model, fitted.X, n_resamples=n_resamples, max_samples=1000
+        )
     except ValueError:
         return None  # a part of the samples may be too small for the number of clusters
 
@@ -161,18 +198,24 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
         found = f"{suggestion.evidence} evidence of clusters (p-value {p_value})"
         if suggestion.evidence == "none":
             raise CommandError(
-                f"-k auto: {found.replace('none', 'no')}; mkclust suggest says why, and -k "
-                f"{suggestion.n_clusters} clusters all the same"
+                f"-k auto: {found.replace('none', 'no')}; mkclust suggest says why, "
+                f"and -k {suggestion.n_clusters} clusters all the same"
             )
         if suggestion.evidence == "weak":
-            warnings.warn(f"-k auto: {found}; they may be parts of a continuum", stacklevel=2)
+            warnings.warn(
+                f"-k auto: {found}; they may be parts of a continuum", stacklevel=2
+            )
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X, groups=data.groups)
-    return Fit(model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion)
+    return Fit(
+        model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion
+    )
 
 
-def suggest(prepared: Fit, progress: Progress, k_values: Any = None) -> NumberOfClusters:
+def suggest(
+    prepared: Fit, progress: Progress, k_values: Any = None
+) -> NumberOfClusters:
     """Suggest a number of clusters for the kernels of a model."""
     progress.phase("choosing the number of clusters")
     parameters = prepared.model.get_params(deep=False)

@@ -47,8 +47,8 @@ def _output(metavar: str, help: str, *names: str) -> Any:
 
 _JOIN = "Keep samples if all files have the same (exact), those in all (inner), or in any (outer)."
 _KERNELS = (
-    "How samples are compared: gaussian, cosine, ...; precomputed if files hold kernels, "
-    "from_distances if they hold distances. Chosen by default."
+    "How samples are compared: gaussian, cosine, ...; precomputed if files hold "
+    "kernels, from_distances if they hold distances. Chosen by default."
 )
 _GROUPS = "Column of families, patients, batches or plates, whose samples are alike."
 _CLUSTERS = "Number of clusters; auto: the one that fits best."
@@ -59,7 +59,9 @@ _LANDMARKS = (
 )
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
 _CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
-_OWN_CODE = "If it names package.module:Class, that module is imported, which runs its code."
+_OWN_CODE = (
+    "If it names package.module:Class, that module is imported, which runs its code."
+)
 OPTIONS: dict[str, Any] = {
     "inputs": typer.Argument(
         metavar="FILE",
@@ -73,38 +75,66 @@ OPTIONS: dict[str, Any] = {
     "trim_ids": _option(INPUT, "[FILE=]N", "Keep the first N characters of ids."),
     "groups": _option(INPUT, "COLUMN", _GROUPS),
     "join": _option(INPUT, "exact|inner|outer", _JOIN),
-    "impute": _option(INPUT, "median", "Fill empty cells: median, or most frequent category."),
-    "n_clusters": _option(METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)),
+    "impute": _option(
+        INPUT, "median", "Fill empty cells: median, or most frequent category."
+    ),
+    "n_clusters": _option(
+        METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)
+    ),
     "first": _option(METHOD, "N", "Smallest number of clusters.", "--from", min=2),
-    "last": _option(METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2),
+    "last": _option(
+        METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2
+    ),
     "method": _option(METHOD, "NAME", _METHOD, autocompletion=lambda: list(METHODS)),
     "methods": _option(METHOD, "NAME,NAME", "By default all that are fast enough."),
-    "n_resamples": _option(METHOD, "N", "Refits that measure stability; 5.", "--resamples", min=0),
+    "n_resamples": _option(
+        METHOD, "N", "Refits that measure stability; 5.", "--resamples", min=0
+    ),
     "leave_one_out": _option(METHOD, "", _LEAVE_OUT),
     "kernels": _option(METHOD, "[VIEW=]KERNEL", _KERNELS),
     "scale": _option(METHOD, "[VIEW=]HOW", "Scale columns: standard, robust, none."),
     "seed": _option(METHOD, "INT", "Seed of k-means; 0.", min=0),
-    "missing_views": _option(ADVANCED, "learn|rescale|zero", "Samples that a table lacks."),
-    "settings": _option(ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"),
-    "landmarks": _option(ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")),
+    "missing_views": _option(
+        ADVANCED, "learn|rescale|zero", "Samples that a table lacks."
+    ),
+    "settings": _option(
+        ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"
+    ),
+    "landmarks": _option(
+        ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")
+    ),
     "address": _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster"),
     "labels": _output("PATH", "Table of ids and clusters (.csv)."),
-    "record": _output("PATH", "Record of the run; run.json beside the labels.", "--run"),
+    "record": _output(
+        "PATH", "Record of the run; run.json beside the labels.", "--run"
+    ),
     "report": _output("PATH", "Page about the fit (.html)."),
     "plot": _output("PATH", "Picture of the fit (.png, .pdf, .svg)."),
     "save": _output("PATH", "Fitted model (.skops), for mkclust predict."),
-    "annotate": _option(OUTPUT, "FILE", "Test whether clusters differ in variables of this file."),
+    "annotate": _option(
+        OUTPUT, "FILE", "Test whether clusters differ in variables of this file."
+    ),
     "time": _option(OUTPUT, "COLUMN", "Survival times, for --annotate."),
     "event": _option(OUTPUT, "COLUMN", "1 for an event, else 0, for --annotate."),
     "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
     "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
-    "verbose": _option(OUTPUT, "", "Weights, kernels, solver and times.", "-v", "--verbose"),
-    "model_file": typer.Argument(metavar="MODEL", help="Model saved by mkclust cluster --save."),
-    "record_file": typer.Argument(metavar="RUN.json", help=f"Record of a run. {_OWN_CODE}"),
+    "verbose": _option(
+        OUTPUT, "", "Weights, kernels, solver and times.", "-v", "--verbose"
+    ),
+    "model_file": typer.Argument(
+        metavar="MODEL", help="Model saved by mkclust cluster --save."
+    ),
+    "record_file": typer.Argument(
+        metavar="RUN.json", help=f"Record of a run. {_OWN_CODE}"
+    ),
     "plan": typer.Argument(metavar="PLAN.toml", help=f"What to run. {_OWN_CODE}"),
-    "source": typer.Argument(metavar="DIR", help="Folder with the results of mkclust bench."),
+    "source": typer.Argument(
+        metavar="DIR", help="Folder with the results of mkclust bench."
+    ),
     "out": _output("DIR", "Folder for the results."),
-    "jobs": _option(METHOD, "N", "Number of processes; by default one per core.", min=1),
+    "jobs": _option(
+        METHOD, "N", "Number of processes; by default one per core.", min=1
+    ),
     "retry": _option(METHOD, "", "Run again what failed before.", "--retry"),
 }
 
@@ -146,7 +176,8 @@ class Request:
         return _by_view("--scale", self.scale)
 
 
-# Options of a request that say how files are read, what is printed, and those of a fit for any k.
+# Options of a request that say how files are read, what is printed, and those of a fit
+# for any k.
 FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
 PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
@@ -159,18 +190,28 @@ def takes(*names: str) -> Any:
     """Have a command take some options of a request, as ``request``, beside options of its own."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = [p for p in inspect.signature(function).parameters.values() if p.name != "request"]
+        own = [
+            p
+            for p in inspect.signature(function).parameters.values()
+            if p.name != "request"
+        ]
         options = [(each.name, each.annotation, each.default) for each in own]
-        options += [(f.name, f.type, f.default) for f in fields(Request) if f.name in names]
+        options += [
+            (f.name, f.type, f.default) for f in fields(Request) if f.name in names
+        ]
 
         def command(**values: Any) -> None:
             if names:
-                values["request"] = Request(**{name: values.pop(name) for name in names})
+                values["request"] = Request(
+                    **{name: values.pop(name) for name in names}
+                )
             function(**values)
 
         command.__doc__, command.__name__ = function.__doc__, function.__name__
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
-        options.sort(key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel))
+        options.sort(
+            key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel)
+        )
         parameters = [_parameter(*option) for option in options]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
@@ -186,10 +227,14 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:
-    pairs = [(name, value) for name, _, value in (each.rpartition("=") for each in values)]
+    pairs = [
+        (name, value) for name, _, value in (each.rpartition("=") for each in values)
+    ]
     if len(pairs) == 1 and not pairs[0][0]:
         return pairs[0][1]
     if any(not name or not value for name, value in pairs):
         given = f" {option} ".join(values)
-        raise typer.BadParameter(f"{option} {given}: give one for all views, or VIEW= each time")
+        raise typer.BadParameter(
+            f"{option} {given}: give one for all views, or VIEW= each time"
+        )
     return dict(pairs) or AUTO

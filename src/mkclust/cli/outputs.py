@@ -67,7 +67,9 @@ def check_output(kind: str, path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() not in suffixes:
-        raise CommandError(f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}")
+        raise CommandError(
+            f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}"
+        )
     try:
         for module in modules:
             import_module(module)
@@ -82,21 +84,30 @@ def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
     for path in paths:
         target = Path(os.path.realpath(path))
         if str(target) in taken:
-            raise CommandError(f"{path}: is an input, or another output; give it another name")
+            raise CommandError(
+                f"{path}: is an input, or another output; give it another name"
+            )
         taken.add(str(target))
         try:
             if target.exists() and not target.is_file():
-                raise CommandError(f"{path}: is not a regular file; give the name of one")
+                raise CommandError(
+                    f"{path}: is not a regular file; give the name of one"
+                )
             folder = next(each for each in target.parents if each.exists())
             with tempfile.TemporaryFile(dir=folder):
                 pass  # permissions do not tell everything, so try
         except OSError as error:
-            raise CommandError(f"{path}: cannot be written ({error.strerror or error})") from error
+            raise CommandError(
+                f"{path}: cannot be written ({error.strerror or error})"
+            ) from error
 
 
 def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     """Return ids, clusters and scores as a table; unknown values are empty cells."""
-    columns = {name: np.round(np.asarray(each, float), 4) + 0.0 for name, each in scores.items()}
+    columns = {
+        name: np.round(np.asarray(each, float), 4) + 0.0
+        for name, each in scores.items()
+    }
     names = [spreadsheet_text(name) for name in ids]
     table = pd.DataFrame({"id": names, "cluster": labels} | columns)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
@@ -120,7 +131,9 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     fit, model = outcome.fit, outcome.fit.model
     labels, scores = np.asarray(model.labels_), list(outcome.scores.values())
-    seconds = {part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")}
+    seconds = {
+        part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")
+    }
     return {
         "method": outcome.method,
         "n_samples": len(labels),
@@ -158,7 +171,9 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
         return None
-    common = {"common_samples": agreement.pair_samples} if agreement.is_incomplete else {}
+    common = (
+        {"common_samples": agreement.pair_samples} if agreement.is_incomplete else {}
+    )
     return common | {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
@@ -177,7 +192,9 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     """Return how the number of clusters was chosen, None if it was given."""
     if suggestion is None:
         return None
-    record = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
+    record = {
+        field.name: getattr(suggestion, field.name) for field in fields(suggestion)
+    }
     derived = ("scores", "candidates", "p_value")
     return record | {name: getattr(suggestion, name) for name in derived}
 
@@ -186,7 +203,9 @@ def strict_json(record: Any) -> str:
     """Return a record as JSON; numbers that are not finite are null."""
     text = json.dumps(_as_json(record), indent=2, allow_nan=False, ensure_ascii=False)
     # Only strings hold such characters, and an escape reads as the same text.
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text
+    )
 
 
 def show(record: Any, lines: Sequence[str], request: Request) -> None:
@@ -204,7 +223,9 @@ def _as_json(value: Any) -> Any:
         return [_as_json(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else repr(value)
+    return (
+        value if value is None or isinstance(value, bool | int | str) else repr(value)
+    )
 
 
 def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
@@ -216,7 +237,10 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
         labels["what the views agree on"] = np.asarray(model.baseline_labels_)
     known = np.asarray(model.labels_) >= 0
     try:
-        return {name: metrics.scores(y[known], each[known]) for name, each in labels.items()}
-    except (ValueError, TypeError) as error:  # labels never decide whether a fit succeeds
+        return {
+            name: metrics.scores(y[known], each[known]) for name, each in labels.items()
+        }
+    # Labels never decide whether a fit succeeds.
+    except (ValueError, TypeError) as error:
         warnings.warn(f"no scores: {error}", stacklevel=2)
         return {}

@@ -21,12 +21,14 @@ from mkclust.text import count, join_words
 
 
 @takes(*FILES, "join", "as_json", "quiet")
-def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")) -> None:
+def run(
+    request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")
+) -> None:
     """Find the clusters of new samples with a saved model.
 
-    Files are read as in the fit. Tables that the model does not use may be left out. With
-    --join outer, or a fit of samples that lack some tables, samples may be missing from
-    some tables, or all from one. No code from the model file is run.
+    Files are read as in the fit. Tables that the model does not use may be left out.
+    With --join outer, or a fit of samples that lack some tables, samples may be missing
+    from some tables, or all from one. No code from the model file is run.
     """
     with session(quiet=request.quiet) as progress:
         check_outputs([labels], [str(model_file), *request.inputs])
@@ -34,8 +36,9 @@ def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.cs
         model: Any = load_model(model_file)
         if not isinstance(model, InductiveClusterer):
             raise CommandError(
-                f"{model_file}: {type(model).__name__} clusters only the samples of the fit; save "
-                "a model of another method, such as --method agreement-kkm"
+                f"{model_file}: {type(model).__name__} clusters only the samples of "
+                "the fit; save a model of another method, such as --method "
+                "agreement-kkm"
             )
         if request.join is not None:
             model.set_params(join=request.join).check_parameters()
@@ -47,7 +50,9 @@ def run(request: Request, model_file: Path, *, labels: Path = Path("predicted.cs
         with sklearn.config_context(transform_output="pandas"):
             rows: Any = model.transform(X)
         clusters = np.asarray(model.predict(X))
-        margin = margins(model._rows_of(rows.to_numpy()), clusters, model._centers, model._root)
+        margin = margins(
+            model._rows_of(rows.to_numpy()), clusters, model._centers, model._root
+        )
         margin[clusters < 0] = np.nan
         coverage, said = _coverage(model, X, len(clusters))
         scores = {"margin": margin, "coverage": coverage}
@@ -65,7 +70,9 @@ def _coverage(model: Any, X: Any, n: int) -> tuple[np.ndarray, list[str]]:
     try:
         coverage = model.coverage(X)
     except ValueError as error:
-        return np.full(n, np.nan), [f"Coverage by the samples of the fit is unknown: {error}."]
+        return np.full(n, np.nan), [
+            f"Coverage by the samples of the fit is unknown: {error}."
+        ]
     n_doubtful = int((coverage < DOUBTFUL).sum())
     if not n_doubtful:
         return coverage, []
@@ -93,9 +100,13 @@ def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list
         if not set(views) <= set(names):
             advice = "or some of them, named as in the fit, with --join outer"
         raise CommandError(
-            f"{path}: uses {join_words(needed)}, and the files hold {join_words(views)}; "
-            f"give the same tables of the new samples, {advice}"
+            f"{path}: uses {join_words(needed)}, and the files hold "
+            f"{join_words(views)}; give the same tables of the new samples, {advice}"
         )
-    pairs = [f"{new} as {name}" for new, name in zip(views, targets, strict=True) if new != name]
+    pairs = [
+        f"{new} as {name}"
+        for new, name in zip(views, targets, strict=True)
+        if new != name
+    ]
     note = f"Other names than in the fit, taken in order: {join_words(pairs)}."
     return dict(zip(targets, views.values(), strict=True)), [note]

@@ -39,18 +39,22 @@ def views_used(model: Any) -> list[str]:
         lines = [f"Used: {names}, which agree with each other (p {highest})."]
         for each, about in zip(agreement.names, found, strict=True):
             if each in aside:
-                reason = f"p {p_text(about.p_value, '= ')} with {printable(about.partner)}"
+                reason = (
+                    f"p {p_text(about.p_value, '= ')} with {printable(about.partner)}"
+                )
                 limit = f"the limit is {limit_text(about.limit)}"
                 lines.append(
-                    f"Not used: {printable(each)}: no clear agreement ({reason}; {limit})."
+                    f"Not used: {printable(each)}: no clear agreement ({reason}; "
+                    f"{limit})."
                 )
     if agreement.set_aside and aside is None:
         others = join_words(agreement.set_aside)
         lines.append(f"{name} also uses {others}; --method agreement-kkm does not.")
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         lines.append(
-            f"Adjusted Rand index between the clusters of {name} and those that the views "
-            f"agree on (kernel k-means on their mix): {model.baseline_agreement_:.3f}."
+            f"Adjusted Rand index between the clusters of {name} and those that the "
+            "views agree on (kernel k-means on their mix): "
+            f"{model.baseline_agreement_:.3f}."
         )
     return lines
 
@@ -66,8 +70,9 @@ def how_clear(
         lines.append(f"How clear: {how} (mean silhouette {silhouette:.2f}; 1 is best).")
     if stability is not None:
         lines.append(
-            f"How stable: refits on {stability.size} of the samples agree to {stability.mean:.2f} "
-            f"(adjusted Rand index; 1 is best). {stability.verdict()}"
+            f"How stable: refits on {stability.size} of the samples agree to "
+            f"{stability.mean:.2f} (adjusted Rand index; 1 is best). "
+            f"{stability.verdict()}"
         )
     return lines
 
@@ -77,18 +82,29 @@ def details(model: Any) -> list[str]:
     lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
     if hasattr(model, "approximation_error_"):
         missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
-        lines.append(f"Share of each kernel that the landmarks do not capture: {missed}.")
+        lines.append(
+            f"Share of each kernel that the landmarks do not capture: {missed}."
+        )
     if hasattr(model, "anchor_"):
-        chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
-        lines.append(f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree.")
+        chosen = ", the smallest that keeps what the views agree on" * (
+            model.anchor == "auto"
+        )
+        lines.append(
+            f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree."
+        )
     return [*lines, certificate(model)]
 
 
 def cluster_sizes(labels: Any, k: int = 0) -> str:
     """Return the number of each cluster with its size, or the range of sizes if there are many."""
     labels = np.asarray(labels)
-    sizes, n_none = np.bincount(labels[labels >= 0], minlength=k), int(np.sum(labels < 0))
-    none = f"; {count(n_none, 'sample')} of which nothing is known: -1" if n_none else ""
+    sizes, n_none = (
+        np.bincount(labels[labels >= 0], minlength=k),
+        int(np.sum(labels < 0)),
+    )
+    none = (
+        f"; {count(n_none, 'sample')} of which nothing is known: -1" if n_none else ""
+    )
     if len(sizes) <= MAX_SIZES:
         words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
         return f"Samples in each cluster: {words}{none}"
@@ -101,15 +117,18 @@ def certificate(model: Any) -> str:
     gap = getattr(model, "duality_gap_", None)
     if gap is None:
         state = "converged" if model.converged_ else "stopped before it converged"
-        return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
+        return (
+            f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
+        )
     meaning = (
-        ". The relaxed problem is solved to global optimality. This does not say that clusters "
-        "exist, that k is right or that the kernels are good."
+        ". The relaxed problem is solved to global optimality. This does not say that "
+        "clusters exist, that k is right or that the kernels are good."
     )
     if not model.converged_:
         meaning = (
-            ", and the solver stopped early: as far as the eigenvectors found go, the objective is "
-            "at most this far above the global optimum of the relaxed problem."
+            ", and the solver stopped early: as far as the eigenvectors found go, the "
+            "objective is at most this far above the global optimum of the relaxed "
+            "problem."
         )
     if hasattr(model, "approximation_error_"):
         meaning += " The certificate holds for the approximated kernels, not for the exact ones."

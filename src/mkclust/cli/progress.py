@@ -41,7 +41,9 @@ class Progress:
         """Begin a phase, and end the one before it."""
         now = time.perf_counter()
         if self._phase:
-            self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._start
+            self.seconds[self._phase] = (
+                self.seconds.get(self._phase, 0.0) + now - self._start
+            )
         self._phase, self._start = printable(text), now
         self.live.update(Text(self._phase))
 
@@ -53,7 +55,11 @@ class Progress:
     def warnings(self) -> list[str]:
         """The warnings for users, each once; deprecations are for developers."""
         kinds = (UserWarning, RuntimeWarning)
-        lines = [one_line(each.message) for each in self._log if issubclass(each.category, kinds)]
+        lines = [
+            one_line(each.message)
+            for each in self._log
+            if issubclass(each.category, kinds)
+        ]
         return list(dict.fromkeys(lines))
 
     def lines(self, verbose: bool) -> list[str]:

@@ -32,15 +32,31 @@ def run(request: Request, record_file: Path, *, labels: Path | None = None) -> N
             write_atomically({labels: fitted_labels(model)})
     then, inputs = record["versions"], record["inputs"]
     same = labels_hash(model.labels_) == record["labels_sha256"]
-    files = [n for n, _, now in data.inputs if inputs.get(now["input"]) != now["sha256"]]
-    numbers = {n: [str(then.get(n)), now] for n, now in versions().items() if then.get(n) != now}
+    files = [
+        n for n, _, now in data.inputs if inputs.get(now["input"]) != now["sha256"]
+    ]
+    numbers = {
+        n: [str(then.get(n)), now]
+        for n, now in versions().items()
+        if then.get(n) != now
+    }
     result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
-    size = f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
-    lines = [f"{'Same labels as' if same else 'Other labels than'} {record_file} records: {size}."]
+    size = (
+        f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
+    )
+    lines = [
+        f"{'Same labels as' if same else 'Other labels than'} {record_file} records: "
+        f"{size}."
+    ]
     lines += [f"Input {text} has changed: its SHA-256 differs." for text in files]
-    lines += [f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()]
+    lines += [
+        f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()
+    ]
     if not same and not files and not numbers:
-        lines.append("No input and no version has changed: another machine may round differently.")
+        lines.append(
+            "No input and no version has changed: another machine may round "
+            "differently."
+        )
     lines += [*progress.lines(request.verbose), *(f"Wrote {path}" for path in outputs)]
     show(result, lines, request)
     if not same:
@@ -54,7 +70,9 @@ def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
     try:
         record = json.loads(text)
         # An option that was removed since does not matter if it was not given.
-        options = {n: v for n, v in record["command"]["options"].items() if n in known or v}
+        options = {
+            n: v for n, v in record["command"]["options"].items() if n in known or v
+        }
         # The memory that is free decides on landmarks, and differs from run to run.
         options["landmarks"] = record["landmarks"] or "none"
         inputs = {each["input"]: each["sha256"] for each in record["inputs"]}
@@ -63,4 +81,6 @@ def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         found = f"{type(error).__name__}: {error}"
         advice = "give one that mkclust cluster of this version wrote"
-        raise CommandError(f"{path}: is not a record of a run ({found}); {advice}") from None
+        raise CommandError(
+            f"{path}: is not a record of a run ({found}); {advice}"
+        ) from None

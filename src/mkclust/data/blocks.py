@@ -12,22 +12,35 @@ import numpy as np
 from sklearn import config_context, get_config
 
 from mkclust.data.check import as_floats, in_memory, memory_map
-from mkclust.linalg import device, free_bytes, is_foreign, namespace, ranges, select, to_host
+from mkclust.linalg import (
+    device,
+    free_bytes,
+    is_foreign,
+    namespace,
+    ranges,
+    select,
+    to_host,
+)
 from mkclust.linalg.sparse_rows import finite_rows, row_width
 from mkclust.linalg.threads import n_threads, one_thread
 from mkclust.types import Array
 
 # A function of a block and the number of its first sample.
 BlockFunction = Callable[["Block", int], Any]
-# Bytes of a block over all views: large enough for fast products, small enough for the cache.
+# Bytes of a block over all views: large enough for fast products, small enough for the
+# cache.
 BLOCK_BYTES = 4 << 20
-# Samples of a block. Features may be much wider than the views, so that there are not more.
+# Samples of a block. Features may be much wider than the views, so that there are not
+# more.
 FEWEST_ROWS, MOST_ROWS = 256, 8192
-# On a device every call waits to begin: blocks are large, but leave most of the memory to others.
+# On a device every call waits to begin: blocks are large, but leave most of the memory
+# to others.
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
-# Blocks of files are whole chunks, to read none twice, unless a chunk is larger than this.
+# Blocks of files are whole chunks, to read none twice, unless a chunk is larger than
+# this.
 CHUNK_BYTES = 32 << 20
-# More threads would take more memory than they save time, and so would larger results of blocks.
+# More threads would take more memory than they save time, and so would larger results
+# of blocks.
 MOST_THREADS, WAITING_BYTES = 16, 256 << 20
 
 
@@ -51,7 +64,9 @@ class Block(dict[str, Array]):
         n_rows = rows.stop - rows.start
         if self.observed is None:
             return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
-        firsts, ends = (self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop))
+        firsts, ends = (
+            self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop)
+        )
         spans = zip(self.items(), firsts.tolist(), ends.tolist(), strict=True)
         parts = {name: view[first:end, :] for (name, view), first, end in spans}
         return Block(parts, n_rows, self.observed[rows])
@@ -60,14 +75,17 @@ class Block(dict[str, Array]):
 class Blocks:
     """Several views of the same samples, computed with some samples at a time.
 
-    A pass over the samples is a sum (:meth:`total`) or a result for every sample (:meth:`map`).
-    Reading a block overlaps with computing those before it if there are several threads.
+    A pass over the samples is a sum (:meth:`total`) or a result for every sample
+    (:meth:`map`). Reading a block overlaps with computing those before it if there are
+    several threads.
 
-    The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they have;
-    `observed`, (n_samples, n_views) of bool, says which, None if all have all.
+    The tables have ``shape``, ``dtype`` and slices by rows, of the samples that they
+    have; `observed`, (n_samples, n_views) of bool, says which, None if all have all.
     """
 
-    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+    def __init__(
+        self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
+    ):
         self._tables, self.observed = dict(tables), observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
@@ -77,7 +95,9 @@ class Blocks:
         self._ranks: Any = None if observed is None else np.cumsum(observed, axis=0) - 1
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
-        self._files = [n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)]
+        self._files = [
+            n for n, t in self._tables.items() if not (in_memory(t) or self._is_foreign)
+        ]
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array or a tuple of arrays."""
@@ -89,7 +109,9 @@ class Blocks:
         for start, part in self._results(function):
             if result is None:
                 shape = (self.n_samples, *part.shape[1:])
-                result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
+                result = namespace(part).empty(
+                    shape, dtype=part.dtype, device=device(part)
+                )
             result[start : start + part.shape[0], ...] = part
         return result
 
@@ -110,7 +132,9 @@ class Blocks:
         for number, (name, width) in enumerate(widths.items()):
             tables[name], start = features[:, start : start + width], start + width
             if self.observed is not None:
-                tables[name] = select(tables[name], np.flatnonzero(self.observed[:, number]))
+                tables[name] = select(
+                    tables[name], np.flatnonzero(self.observed[:, number])
+                )
         return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
@@ -142,21 +166,28 @@ class Blocks:
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
             first = int(some[0])
-            parts.append(self._read(name, slice(first, int(some[-1]) + 1))[some - first])
+            parts.append(
+                self._read(name, slice(first, int(some[-1]) + 1))[some - first]
+            )
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
         if self._is_foreign:
             return as_floats(select(self._tables[name], rows), f"View {name!r}")
-        first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+        first, last = (
+            (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+        )
         try:
             part = self._tables[name][rows]
             if isinstance(rows, slice) and part.shape[0] != rows.stop - rows.start:
                 raise OSError(f"there are {part.shape[0]} rows")
-            # A copy of a memory map, which would otherwise be read when it is computed with.
+            # A copy of a memory map, which would otherwise be read when it is computed
+            # with.
             return as_floats(np.array(part) if name in self._files else part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
-            raise OSError(f"View {name!r} unreadable at rows {first} to {last}: {error}") from error
+            raise OSError(
+                f"View {name!r} unreadable at rows {first} to {last}: {error}"
+            ) from error
 
     def _choose_height(self, first: Any) -> int:
         width = max(1, sum(map(row_width, self._tables.values())))
@@ -177,7 +208,8 @@ def _map_together(
     config, waiting = get_config(), deque[tuple[int, Future]]()
 
     def call(context: Any, block: Any, start: int) -> Any:
-        with config_context(**config):  # a new thread has not the settings of the caller
+        # A new thread has not the settings of the caller.
+        with config_context(**config):
             return context.run(function, block, start)
 
     with ThreadPoolExecutor(threads, "mkclust-block") as pool:
@@ -208,7 +240,11 @@ def add(total: Any, part: Any) -> Any:
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, and name the view and the first sample."""
-    numbers = samples + np.arange(block.n_rows) if np.ndim(samples) == 0 else np.asarray(samples)
+    numbers = (
+        samples + np.arange(block.n_rows)
+        if np.ndim(samples) == 0
+        else np.asarray(samples)
+    )
     for name, rows in block.items():
         finite = finite_rows(rows)
         if bool(namespace(finite).all(finite)):
@@ -216,9 +252,10 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
         index = block.index(name)
         bad = (numbers if index is None else numbers[index])[~to_host(finite, None)]
         raise ValueError(
-            f"View {name!r} has entries that are not finite in {len(bad)} of {len(numbers)} "
-            f"samples, first in sample {bad[0]}; fill them, as impute='median' does for tables in "
-            "memory, or drop these samples from every view."
+            f"View {name!r} has entries that are not finite in {len(bad)} of "
+            f"{len(numbers)} samples, first in sample {bad[0]}; fill them, as "
+            "impute='median' does for tables in memory, or drop these samples from "
+            "every view."
         )
 
 

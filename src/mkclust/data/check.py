@@ -19,7 +19,8 @@ from mkclust.types import Array
 
 # A view is warned of that has fewer samples than this, and than this share of all.
 FEW_OBSERVED, FEW_SHARE = 10, 0.2
-# Kernels are symmetric up to this share of their largest entry, in single precision too, ...
+# Kernels are symmetric up to this share of their largest entry, in single precision
+# too, ...
 ROUNDING = 1e-5
 # ... which is compared for some rows at a time.
 COMPARED_ROWS = 1024
@@ -63,7 +64,8 @@ def is_symmetric(X: Any) -> bool:
         if X.dtype.kind not in "biuf":
             return False
 
-    blocks = ranges(X.shape[0], COMPARED_ROWS)  # the first tells nearly all tables from kernels
+    # The first tells nearly all tables from kernels.
+    blocks = ranges(X.shape[0], COMPARED_ROWS)
     return all(_are_alike(X[rows, :], X[:, rows].T) for rows in blocks)
 
 
@@ -96,25 +98,38 @@ def in_memory(table: Any) -> bool:
 def check_masks(table: Any, title: str) -> None:
     """Refuse an array with masked entries: what is below them is not a number."""
     if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
-        raise ValueError(f"{title} has {count} masked entries: fill them, or drop these samples.")
+        raise ValueError(
+            f"{title} has {count} masked entries: fill them, or drop these samples."
+        )
 
 
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     """Return a view of numbers, frames as arrays and sparse as CSR; files are not read."""
-    if title == "X" and isinstance(view, np.ndarray | pd.DataFrame) and n_dims(view) < 3:
+    if (
+        title == "X"
+        and isinstance(view, np.ndarray | pd.DataFrame)
+        and n_dims(view) < 3
+    ):
         # One table is refused in the words of scikit-learn.
         view = check_array(view, input_name="X", ensure_all_finite=False)
     if is_sparse_tensor(view):
-        raise TypeError(f"{title} is a sparse tensor: pass a scipy.sparse.csr_array or a dense one")
+        raise TypeError(
+            f"{title} is a sparse tensor: pass a scipy.sparse.csr_array or a dense one"
+        )
     if n_dims(view) != 2:
         raise ValueError(
-            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by features: pass "
-            "views as a list, kernels with kernels='precomputed', one feature as reshape(-1, 1)."
+            f"{title} has {n_dims(view)} dimensions, but a view has 2, samples by "
+            "features: pass views as a list, kernels with kernels='precomputed', one "
+            "feature as reshape(-1, 1)."
         )
     if 0 in view.shape[int(may_lack_rows) :]:
-        raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
+        raise ValueError(
+            f"{title} is empty, of shape {tuple(view.shape)}; leave it out."
+        )
     if is_dask(view) and np.isnan(np.concatenate(view.chunks)).any():
-        raise ValueError(f"{title} has chunks of unknown size: call compute_chunk_sizes() on it.")
+        raise ValueError(
+            f"{title} has chunks of unknown size: call compute_chunk_sizes() on it."
+        )
     if isinstance(view, np.ndarray | pd.DataFrame):
         view = as_numbers(view, title)
     if issparse(view):
@@ -133,14 +148,23 @@ def as_numbers(view: Any, title: str) -> Any:
         return view
     options: dict[str, Any] = {"ensure_min_samples": 0, "ensure_min_features": 0}
     try:
-        if any(getattr(dtype, "fill_value", 0) != 0 for dtype in getattr(view, "dtypes", ())):
+        if any(
+            getattr(dtype, "fill_value", 0) != 0
+            for dtype in getattr(view, "dtypes", ())
+        ):
             view = view.astype(float)  # sparse columns, but not of zeros
-        array = check_array(view, accept_sparse="csr", ensure_all_finite=False, **options)
+        array = check_array(
+            view, accept_sparse="csr", ensure_all_finite=False, **options
+        )
         array = array.astype(np.float64) if array.dtype == object else array  # decimals
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         columns = getattr(view, "select_dtypes", lambda **_: view)(exclude="number")
-        which = f" (columns {join_words(map(repr, columns))})" if columns is not view else ""
+        which = (
+            f" (columns {join_words(map(repr, columns))})"
+            if columns is not view
+            else ""
+        )
         raise kind(f"{title} is not a table of real numbers{which}. {error}") from error
     check_type(array.dtype, title)
     return array
@@ -153,12 +177,14 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
         if same_length and view.shape[0] != reference.shape[0]:
             raise ValueError(
                 f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
-                f"{view.shape[0]}; pass the same samples, or data frames whose index holds ids "
-                "(set_index), which are joined by id."
+                f"{view.shape[0]}; pass the same samples, or data frames whose index "
+                "holds ids (set_index), which are joined by id."
             )
     held = [repr(name) for name, view in views.items() if not is_dask(view)]
     if 0 < len(held) < len(views):
-        raise TypeError(f"View {held[0]} is not a dask array, but others are: pass one kind only")
+        raise TypeError(
+            f"View {held[0]} is not a dask array, but others are: pass one kind only"
+        )
     check_one_place(list(views.values()), [f"View {name!r}" for name in views])
 
 
@@ -176,7 +202,9 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
 
 
 def check_entries(
-    views: Mapping[str, Any], titles: Mapping[str, str], columns: Mapping[str, Sequence[str]]
+    views: Mapping[str, Any],
+    titles: Mapping[str, str],
+    columns: Mapping[str, Sequence[str]],
 ) -> dict[str, Array]:
     """Return views as finite arrays of floats in memory, or name all entries that are not."""
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
@@ -188,18 +216,25 @@ def check_entries(
         n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
         n_bad, names = n_nan + n_infinite, columns.get(name)
         bad = np.flatnonzero(n_bad).tolist()
-        named = join_words(f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad)
+        named = join_words(
+            f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad
+        )
         # One table is refused in scikit-learn's words first.
         alone = titles[name] == "X" and not is_foreign(array)
-        lead = f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: " if alone else ""
+        lead = (
+            f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: "
+            if alone
+            else ""
+        )
         findings.append(
-            f"{lead}{titles[name]} has entries that are not finite: {n_nan.sum()} NaN and "
-            f"{n_infinite.sum()} infinity, in {len(bad)} of its {array.shape[1]} columns ({named})"
+            f"{lead}{titles[name]} has entries that are not finite: {n_nan.sum()} NaN "
+            f"and {n_infinite.sum()} infinity, in {len(bad)} of its {array.shape[1]} "
+            f"columns ({named})"
         )
     if findings:
         raise ValueError(
-            f"{'; '.join(findings)}; pass impute='median' to fill NaN in tables in memory, or drop "
-            "these columns or rows; replace infinity yourself."
+            f"{'; '.join(findings)}; pass impute='median' to fill NaN in tables in "
+            "memory, or drop these columns or rows; replace infinity yourself."
         )
     return arrays
 
@@ -221,10 +256,14 @@ def as_floats(rows: Any, title: str) -> Array:
     check_masks(rows, title)
     array = np.asarray(rows)
     check_type(array.dtype, title)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    return (
+        array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    )
 
 
 def check_type(dtype: Any, title: str) -> None:
     """Refuse entries that are not real numbers."""
     if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"{title} has entries of type {dtype}, not real numbers: convert them.")
+        raise ValueError(
+            f"{title} has entries of type {dtype}, not real numbers: convert them."
+        )

@@ -10,7 +10,8 @@ from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
 from mkclust.data.check import as_floats
 from mkclust.types import Array
 
-# Partial sums that one task adds up: few, for each may be as large as all features squared.
+# Partial sums that one task adds up: few, for each may be as large as all features
+# squared.
 FAN_IN = 4
 # Samples of a chunk if no view has all samples.
 _ROWS = 10 * MOST_ROWS
@@ -19,12 +20,17 @@ _ROWS = 10 * MOST_ROWS
 class DaskBlocks(Blocks):
     """Views as dask arrays, in chunks of samples, computed by whatever scheduler is active.
 
-    A pass is one task per chunk, which runs where the chunk is. Sums are added up in a tree.
+    A pass is one task per chunk, which runs where the chunk is. Sums are added up in a
+    tree.
     """
 
-    def __init__(self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None):
+    def __init__(
+        self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
+    ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        complete = [each for each in self._tables.values() if each.shape[0] == self.n_samples]
+        complete = [
+            each for each in self._tables.values() if each.shape[0] == self.n_samples
+        ]
         heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
         if complete:
             heights = min((table.chunks[0] for table in complete), key=max)
@@ -58,10 +64,15 @@ class DaskBlocks(Blocks):
     def _take_rows(self, name: str, rows: Any) -> Array:
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
 
-    def _tasks(self, function: BlockFunction, combine: Callable[[Iterable], Any]) -> list[Any]:
+    def _tasks(
+        self, function: BlockFunction, combine: Callable[[Iterable], Any]
+    ) -> list[Any]:
         import dask
 
-        shared, task = dask.delayed((function, combine), pure=False), dask.delayed(_compute_chunk)
+        shared, task = (
+            dask.delayed((function, combine), pure=False),
+            dask.delayed(_compute_chunk),
+        )
         tasks = []
         for number, start in enumerate(self._starts[:-1].tolist()):
             stop = int(self._starts[number + 1])
@@ -81,9 +92,13 @@ def _compute_chunk(
 ) -> Any:
     (function, combine), (start, stop, height) = shared, rows
     tables = dict(zip(names, chunks, strict=True))
-    counts = np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
+    counts = (
+        np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
+    )
     for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
         if chunk.shape[0] != count:
-            raise ValueError(f"View {name!r} has other chunk sizes: call compute_chunk_sizes().")
+            raise ValueError(
+                f"View {name!r} has other chunk sizes: call compute_chunk_sizes()."
+            )
     blocks = Blocks(tables, observed, height)
     return combine(function(block, start + first) for first, block in blocks)

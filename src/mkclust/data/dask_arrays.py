@@ -20,11 +20,17 @@ class MappedTable:
     def __init__(self, mapped: np.memmap):
         self.shape, self.dtype, self.ndim = mapped.shape, mapped.dtype, 2
         order = "C" if mapped.flags.c_contiguous else "F"
-        self._layout: dict[str, Any] = {"offset": mapped.offset, "order": order, "mode": "r"}
+        self._layout: dict[str, Any] = {
+            "offset": mapped.offset,
+            "order": order,
+            "mode": "r",
+        }
         self._path = str(mapped.filename)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return np.array(np.memmap(self._path, self.dtype, shape=self.shape, **self._layout)[key])
+        return np.array(
+            np.memmap(self._path, self.dtype, shape=self.shape, **self._layout)[key]
+        )
 
 
 def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,27 +39,39 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     views : mapping of str to memory map, HDF5 dataset, ParquetTable, array or data frame of numbers
-        Views of the same samples. ``mkclust.datasets.load(path, on_disk=True)`` leaves them in
-        their files, which the workers need under the same paths. What is in memory, as tables of
-        small files are, is sent to the workers. Data frames are matched by their ids, and all
-        views are in the order of the first of them.
+        Views of the same samples. ``mkclust.datasets.load(path, on_disk=True)`` leaves
+        them in their files, which the workers need under the same paths. What is in
+        memory, as tables of small files are, is sent to the workers. Data frames are
+        matched by their ids, and all views are in the order of the first of them.
     """
     try:
         import dask.array as da
     except ImportError as error:
-        raise ImportError('dask is not installed: pip install "mkclust[dask]"') from error
+        raise ImportError(
+            'dask is not installed: pip install "mkclust[dask]"'
+        ) from error
 
     tables = _in_one_order(views)
-    rows = max(CHUNK_BYTES // (8 * sum(table.shape[1] for table in tables.values())), FEWEST_ROWS)
+    rows = max(
+        CHUNK_BYTES // (8 * sum(table.shape[1] for table in tables.values())),
+        FEWEST_ROWS,
+    )
     # Without a name that another run shares: a file may have changed since.
-    return {n: da.from_array(t, (rows, t.shape[1]), name=False) for n, t in tables.items()}
+    return {
+        n: da.from_array(t, (rows, t.shape[1]), name=False) for n, t in tables.items()
+    }
 
 
 def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
     """Return views as what has rows and a type of numbers, data frames in one order of samples."""
     titles = [f"View {name!r}" for name in views]
-    tables = [as_table(view, title) for view, title in zip(views.values(), titles, strict=True)]
-    aligned, _ = align_tables(tables, titles, [False] * len(tables), "exact", is_new=False)
+    tables = [
+        as_table(view, title)
+        for view, title in zip(views.values(), titles, strict=True)
+    ]
+    aligned, _ = align_tables(
+        tables, titles, [False] * len(tables), "exact", is_new=False
+    )
 
     found = {}
     for name, title, table in zip(views, titles, aligned, strict=True):
@@ -61,8 +79,8 @@ def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
         if table.is_frame and not all(are_numbers(values)):
             others = values.columns[~np.array(are_numbers(values))]
             raise ValueError(
-                f"{title} has the columns {join_words(map(repr, others))}, and dask arrays hold "
-                "numbers: turn them into numbers, or drop them"
+                f"{title} has the columns {join_words(map(repr, others))}, and dask "
+                "arrays hold numbers: turn them into numbers, or drop them"
             )
         values = check_view(values, title) if table.is_frame else values
         found[name] = MappedTable(values) if isinstance(values, np.memmap) else values

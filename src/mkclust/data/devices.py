@@ -11,30 +11,38 @@ from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE, as_table, by_name
 from mkclust.linalg import is_foreign, namespace, place
 from mkclust.linalg import to_device as to_same_device
-from mkclust.linalg.arrays import detached, is_on_accelerator, is_sparse_tensor, on_torch_device
+from mkclust.linalg.arrays import (
+    detached,
+    is_on_accelerator,
+    is_sparse_tensor,
+    on_torch_device,
+)
 from mkclust.types import Array
 
 
-def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None) -> Any:
+def to_device(
+    X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
+) -> Any:
     """Copy kernels or views to a device, in the form in which they are passed.
 
     Parameters
     ----------
     X : array of shape (m, n, n), list or dict of matrices or views, or table of shape (n, d)
-        What ``fit`` takes, dense: arrays, memory maps, HDF5 datasets, or data frames of numbers.
+        What ``fit`` takes, dense: arrays, memory maps, HDF5 datasets, or data frames of
+        numbers.
     device : str or torch.device, default=None
         Where torch puts it, such as "cuda", "cuda:1" or "cpu".
     like : array of any library, default=None
-        An array that says where instead: beside it, by its library and on its device. With a
-        NumPy array things come back to the host.
+        An array that says where instead: beside it, by its library and on its device.
+        With a NumPy array things come back to the host.
     dtype : {"float32", "float64"}, default=None
         The number type to convert to on the way; None keeps that of each array.
 
     Returns
     -------
     array, list, tuple or dict
-        A list for a list, a dict for a dict, an array for an array. What is there already, in that
-        type, is not copied.
+        A list for a list, a dict for a dict, an array for an array. What is there
+        already, in that type, is not copied.
 
     Examples
     --------
@@ -46,14 +54,22 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     {'shape': 'float32', 'color': 'float32'}
     """
     if (device is None) == (like is None):
-        raise ValueError("pass one of the two: device, such as 'cuda', or like, an array there")
+        raise ValueError(
+            "pass one of the two: device, such as 'cuda', or like, an array there"
+        )
     if like is None:
         like = on_torch_device(device)
     elif not hasattr(like, "dtype"):
-        raise TypeError(f"like={like!r} is not an array: pass one, or a device by device={like!r}")
-    name = None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+        raise TypeError(
+            f"like={like!r} is not an array: pass one, or a device by device={like!r}"
+        )
+    name = (
+        None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+    )
     if name not in (None, "float32", "float64"):
-        raise ValueError(f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type")
+        raise ValueError(
+            f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type"
+        )
     given = by_name(X)
     has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
     named = read_views(X).by_name if has_frames else given
@@ -69,14 +85,18 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
-        raise TypeError(f"{title} is sparse, or a dask array: pass a dense array, or leave it here")
+        raise TypeError(
+            f"{title} is sparse, or a dask array: pass a dense array, or leave it here"
+        )
     is_host = not is_foreign(part)
     if is_host:
         part = as_numbers(np.asarray(as_table(part, title).values), title)
         part = part.astype(part.dtype.newbyteorder("="), copy=False)
     part = detached(part)
     if len(part.shape) < 2:
-        raise ValueError(f"{title} has the shape {tuple(part.shape)}: pass kernels or views")
+        raise ValueError(
+            f"{title} has the shape {tuple(part.shape)}: pass kernels or views"
+        )
     if dtype is not None:
         xp = namespace(part)
         part = xp.astype(part, getattr(xp, dtype), copy=False)

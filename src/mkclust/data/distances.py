@@ -24,7 +24,8 @@ BLOCK_ROWS = 256
 MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
-# Squared distances in float64 below this share of the squared norms are rounding, taken as zero.
+# Squared distances in float64 below this share of the squared norms are rounding, taken
+# as zero.
 RESOLUTION = 1e-13
 
 
@@ -52,8 +53,12 @@ def mean_squared_norm(name: str, view: Array) -> float:
     with np.errstate(over="ignore"):
         scale = float(namespace(view).mean(squared_norms(view)))
     if not np.finfo(np.float64).tiny <= scale < np.inf:
-        finding = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
-        raise ValueError(f"The entries of view {name!r} are {finding}; rescale or drop the view.")
+        finding = (
+            f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
+        )
+        raise ValueError(
+            f"The entries of view {name!r} are {finding}; rescale or drop the view."
+        )
     return scale
 
 
@@ -103,13 +108,15 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     """Return the median distance of two rows; if it is zero, the mean of the positive ones."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
-    median, mean = _on_host(to_host(rows)) if free_bytes(rows) is None else _on_device(rows)
+    median, mean = (
+        _on_host(to_host(rows)) if free_bytes(rows) is None else _on_device(rows)
+    )
     if median > 0:
         return median
     if not mean > 0:
         raise ValueError(
-            f"All {rows.shape[0]} rows compared{f' in view {name!r}' if name else ''} are "
-            "identical, so that a Gaussian kernel has no width; leave it out."
+            f"All {rows.shape[0]} rows compared{f' in view {name!r}' if name else ''} "
+            "are identical, so that a Gaussian kernel has no width; leave it out."
         )
     return mean
 
@@ -133,7 +140,10 @@ def _on_device(rows: Array) -> tuple[float, float]:
     xp, n = namespace(rows), rows.shape[0]
     rows = astype(rows, "float64")
     distances = xp.sqrt(xp.sort(xp.reshape(squared_distances(rows, rows), (-1,))))
-    # The distance of every row to itself comes first; in the rest, each pair is there twice.
+    # The distance of every row to itself comes first; in the rest, each pair is there
+    # twice.
     half = n + n * (n - 1) // 2
     count = int(xp.sum(xp.astype(distances > 0, xp.int64)))
-    return float(xp.mean(distances[half - 1 : half + 1])), float(xp.sum(distances)) / max(count, 1)
+    return float(xp.mean(distances[half - 1 : half + 1])), float(
+        xp.sum(distances)
+    ) / max(count, 1)

@@ -13,11 +13,13 @@ from mkclust.linalg.sparse_rows import issparse
 _FACTOR, _STEP = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 
 
-def draw_samples(blocks: Blocks, count: int, ids: np.ndarray | None = None) -> np.ndarray:
+def draw_samples(
+    blocks: Blocks, count: int, ids: np.ndarray | None = None
+) -> np.ndarray:
     """Return the numbers of some samples, those drawn first before others, (count,).
 
-    They are drawn by their ids, or by their numbers in all views, whose order does not matter:
-    fewer samples are the first of more. Equal samples are drawn independently.
+    They are drawn by their ids, or by their numbers in all views, whose order does not
+    matter: fewer samples are the first of more. Equal samples are drawn independently.
     """
     keys = hash_ids(ids) if ids is not None else blocks.map(hash_block)
     order = np.argsort(_apart(keys), kind="stable")
@@ -75,7 +77,9 @@ def _apart(keys: np.ndarray) -> np.ndarray:
     ordered = keys[order]
     is_new = np.append(True, ordered[1:] != ordered[:-1])
     starts = np.flatnonzero(is_new)
-    ranks = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    ranks = np.arange(len(keys)) - np.repeat(
+        starts, np.diff(np.append(starts, len(keys)))
+    )
     apart = np.empty_like(keys)
     apart[order] = _mixed(ordered + ranks.astype(np.uint64) * _STEP)
     return apart

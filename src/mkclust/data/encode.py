@@ -18,13 +18,16 @@ from mkclust.text import count, join_words
 from mkclust.types import Float
 
 # What to do about cells that are not numbers,
-EMPTY = "if a cell means that a value is missing, pass missing= to load, --missing, or NaN"
+EMPTY = (
+    "if a cell means that a value is missing, pass missing= to load, --missing, or NaN"
+)
 # and about columns that are neither numbers nor categories.
 REMEDY = (
-    f"{EMPTY}; turn numbers stored as text into numbers by pd.to_numeric(frame[column]), text into "
-    "categories by astype('category') or into numbers by scikit-learn's TfidfVectorizer, ids of "
-    "samples into the index by frame.set_index(column), and dates into days since the first; or "
-    "drop these columns by frame.drop(columns=[...])"
+    f"{EMPTY}; turn numbers stored as text into numbers by "
+    "pd.to_numeric(frame[column]), text into categories by astype('category') or into "
+    "numbers by scikit-learn's TfidfVectorizer, ids of samples into the index by "
+    "frame.set_index(column), and dates into days since the first; or drop these "
+    "columns by frame.drop(columns=[...])"
 )
 
 
@@ -42,12 +45,17 @@ class TableEncoder:
     """What is learned of the columns of one table, and applied to new rows of it."""
 
     n_columns: int
-    names: tuple[Hashable, ...] | None = None  # None if they do not tell the columns apart
-    numbers: tuple[int, ...] | None = None  # positions of numeric columns; None if all are
-    levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)  # of categorical columns
-    medians: Float | None = None  # what missing numbers, and categories, are replaced by, if any
+    # None if they do not tell the columns apart.
+    names: tuple[Hashable, ...] | None = None
+    # Positions of numeric columns; None if all are.
+    numbers: tuple[int, ...] | None = None
+    # Of categorical columns.
+    levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    # What missing numbers, and categories, are replaced by, if any.
+    medians: Float | None = None
     fill_levels: dict[int, Any] = field(default_factory=dict)
-    unknown: tuple[int, ...] = ()  # places among the numbers that no sample of the fit had
+    # Places among the numbers that no sample of the fit had.
+    unknown: tuple[int, ...] = ()
 
     def parts(self, name: str) -> list[str]:
         """Return the names of the views that a table of this name becomes."""
@@ -61,15 +69,23 @@ class TableEncoder:
     def in_order(self, table: Table, title: str) -> Table:
         """Return the columns of new rows in the order of the fit, or name missing ones."""
         if self.levels and not table.is_frame:
-            raise TypeError(f"{title} was a data frame with categories in the fit: pass one again.")
-        if table.columns is None or self.names is None or tuple(table.columns) == self.names:
+            raise TypeError(
+                f"{title} was a data frame with categories in the fit: pass one again."
+            )
+        if (
+            table.columns is None
+            or self.names is None
+            or tuple(table.columns) == self.names
+        ):
             return table
         _refuse_duplicates(table, title)
         names, fitted = pd.Index(list(table.columns)), pd.Index(list(self.names))
         are_named = has_ids(names) and has_ids(fitted)
         if are_named and not set(names) >= set(fitted):
             # A text file makes text of numbers and of dates.
-            names, fitted = (pd.Index(list(map(key_of, each))) for each in (names, fitted))
+            names, fitted = (
+                pd.Index(list(map(key_of, each))) for each in (names, fitted)
+            )
         known = set(names)
         lacking = [name for name in fitted if name not in known]
         if are_named and lacking and self._may_fill(table, len(lacking)):
@@ -77,8 +93,9 @@ class TableEncoder:
             names = names.append(pd.Index(lacking))
         elif len(names) < len(fitted):
             raise ValueError(
-                f"{title} lacks the columns {join_words(map(repr, lacking))} of the fit: pass all "
-                "of these; a fit with impute='median' fills some that are missing."
+                f"{title} lacks the columns {join_words(map(repr, lacking))} of the "
+                "fit: pass all of these; a fit with impute='median' fills some that "
+                "are missing."
             )
         who = f"the header of {title}"
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
@@ -88,7 +105,10 @@ class TableEncoder:
             others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
             if others:
                 listed = join_words(map(repr, others))
-                warn(f"{title} has the columns {listed}, which the fit did not have: left out.")
+                warn(
+                    f"{title} has the columns {listed}, which the fit did not have: "
+                    "left out."
+                )
         return table.take_columns(places.tolist())
 
     def _may_fill(self, table: Table, n_lacking: int) -> bool:
@@ -105,16 +125,24 @@ class TableEncoder:
             chosen = table if self.numbers is None else table.take_columns(self.numbers)
             columns, array = chosen.columns, self._impute(chosen, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
-            if columns is not None and not all(isinstance(column, str) for column in columns):
+            if columns is not None and not all(
+                isinstance(column, str) for column in columns
+            ):
                 columns = None
             note = f"{name}: {n}, {count(int(array.shape[1]), 'column')}"
             yield EncodedView(name, array, columns, note)
         if self.levels:
             view = self.parts(name)[-1]
-            one_hot, columns = self._one_hot(table.values, title, is_new), list(self.sources())
+            one_hot, columns = (
+                self._one_hot(table.values, title, is_new),
+                list(self.sources()),
+            )
             held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
-            one_source = f"; one source with {name}" * (view != name)  # as agreement counts them
-            yield EncodedView(view, one_hot, columns, f"{view}: {n}, {held}{one_source}")
+            # As agreement counts them.
+            one_source = f"; one source with {name}" * (view != name)
+            yield EncodedView(
+                view, one_hot, columns, f"{view}: {n}, {held}{one_source}"
+            )
 
     def _impute(self, table: Table, title: str, is_new: bool) -> Any:
         if self.medians is None:
@@ -136,32 +164,48 @@ class TableEncoder:
             is_known = np.ones(len(self.medians))
             is_known[list(self.unknown)] = 0
             is_sparse = issparse(numbers)
-            numbers = numbers.multiply(is_known).tocsr() if is_sparse else numbers * is_known
-        return SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
+            numbers = (
+                numbers.multiply(is_known).tocsr() if is_sparse else numbers * is_known
+            )
+        return (
+            SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
+        )
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
-            codes = pd.Categorical(column.values, categories=list(levels)).codes.astype(int)
+            codes = pd.Categorical(column.values, categories=list(levels)).codes.astype(
+                int
+            )
             if is_new and len(unknown := column.values[(codes < 0) & ~column.missing]):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
                 warn(
-                    f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
-                    f"values that the fit has not seen ({shown}), which count as different."
+                    f"{title}, column {column.name!r}: "
+                    f"{count(len(unknown), 'new sample')} with values that the fit has "
+                    f"not seen ({shown}), which count as different."
                 )
             block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
             fill = self.fill_levels.get(place)  # levels are never None
             if is_new and fill is not None and column.missing.all() and len(block):
-                warn(f"{title}, column {column.name!r}: no value, filled by the fit's {fill!r}.")
-            block[column.missing] = np.nan if fill is None else [level == fill for level in levels]
+                warn(
+                    f"{title}, column {column.name!r}: no value, filled by the fit's "
+                    f"{fill!r}."
+                )
+            block[column.missing] = (
+                np.nan if fill is None else [level == fill for level in levels]
+            )
             blocks.append(block)
         return np.hstack(blocks)
 
     def sources(self) -> dict[str, Hashable]:
         """Return the names of the one-hot columns, and those of the columns they come from."""
         names = self.names or [f"column {place}" for place in range(self.n_columns)]
-        every = [(names[place], level) for place, found in self.levels.items() for level in found]
+        every = [
+            (names[place], level)
+            for place, found in self.levels.items()
+            for level in found
+        ]
         return {f"{name}={level}": name for name, level in every}
 
 
@@ -176,12 +220,17 @@ def encode_tables(
     views: list[EncodedView] = []
     places: list[int] = []
     for place, (name, table) in enumerate(tables.items()):
-        encoder, options = encoders.get(name, TableEncoder(0)), (is_new, missing is not None)
+        encoder, options = (
+            encoders.get(name, TableEncoder(0)),
+            (is_new, missing is not None),
+        )
         views += encoder.encode(table, name, titles[name], *options)
         places += [place] * (len(views) - len(places))
     if len({view.name for view in views}) < len(views):
         names = [view.name for view in views]
-        raise ValueError(f"two views have one name, for categories have a view: {names}")
+        raise ValueError(
+            f"two views have one name, for categories have a view: {names}"
+        )
     return views, None if missing is None else missing[:, places]
 
 
@@ -196,12 +245,16 @@ def fit_encoders(
             continue  # refused elsewhere
         learned[name], unusable = _learn_columns(table, titles[name])
         if unusable:
-            some = join_words([f"{column.name!r} ({column.content})" for column in unusable], 10)
+            some = join_words(
+                [f"{column.name!r} ({column.content})" for column in unusable], 10
+            )
             refusals.append(f"{titles[name]} has the columns {some}")
         elif impute is not None:
             learned[name] = _with_fills(learned[name], table, titles[name])
     if refusals:
-        raise ValueError(f"{'; '.join(refusals)}, neither numbers nor categories: {REMEDY}.")
+        raise ValueError(
+            f"{'; '.join(refusals)}, neither numbers nor categories: {REMEDY}."
+        )
     return learned
 
 
@@ -228,7 +281,9 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
         if column is not None and column.kind == "category" and not is_declared:
             _warn_of_numbers(column, title)
     if not (numbers or levels or unusable):
-        raise ValueError(f"{title} has only columns of one value, {join_words(names or [])}.")
+        raise ValueError(
+            f"{title} has only columns of one value, {join_words(names or [])}."
+        )
     if len(numbers) < encoder.n_columns:
         encoder = replace(encoder, numbers=tuple(numbers), levels=levels)
     return encoder, unusable
@@ -241,8 +296,9 @@ def _warn_of_numbers(column: Column, title: str) -> None:
         warn(f"{found}: {column.mixed}; its values are taken for categories: {EMPTY}.")
     elif column.digits:
         warn(
-            f"{found}: {column.digits}; its values are taken for categories: make numbers of them "
-            "by pd.to_numeric(frame[column]), or say that they are none by astype('category')."
+            f"{found}: {column.digits}; its values are taken for categories: make "
+            "numbers of them by pd.to_numeric(frame[column]), or say that they are "
+            "none by astype('category')."
         )
 
 
@@ -250,7 +306,9 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     fill_levels = {}
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
-        fill_levels[place] = max(levels, key=column.values[~column.missing].tolist().count)
+        fill_levels[place] = max(
+            levels, key=column.values[~column.missing].tolist().count
+        )
     encoder = replace(encoder, fill_levels=fill_levels)
     chosen = table if encoder.numbers is None else table.take_columns(encoder.numbers)
     if not in_memory(chosen.values) or not chosen.values.shape[1]:
@@ -269,7 +327,9 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     if len(empty) == len(medians):
         raise ValueError(f"{found}: leave the table out.")
     warn(f"{found}: filled by zeros, which change nothing.")
-    return replace(encoder, medians=np.nan_to_num(medians), unknown=tuple(empty.tolist()))
+    return replace(
+        encoder, medians=np.nan_to_num(medians), unknown=tuple(empty.tolist())
+    )
 
 
 def _columns(table: Table, places: Any) -> str:
@@ -286,7 +346,9 @@ def _with_empty_columns(table: Table, names: Sequence[Any]) -> Table:
     return replace(table, values=pd.concat([table.values, empty], axis=1))
 
 
-def _warn_of_empty(numbers: Any, table: Table, unknown: Sequence[int], title: str) -> None:
+def _warn_of_empty(
+    numbers: Any, table: Table, unknown: Sequence[int], title: str
+) -> None:
     """Warn of columns of new rows that hold no value."""
     if issparse(numbers) or not np.isnan(numbers[0]).any():
         return

@@ -1,7 +1,8 @@
 """Samples that belong together: families, repeated measurements of a patient, batches, plates.
 
-Samples of one group are alike in everything, so rows of independent views are not exchangeable.
-Exchangeable are, at most, the samples within a group, and whole groups of the same size.
+Samples of one group are alike in everything, so rows of independent views are not
+exchangeable. Exchangeable are, at most, the samples within a group, and whole groups of
+the same size.
 """
 
 from typing import Any
@@ -21,7 +22,8 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
     Parameters
     ----------
     groups : Series, frame of one column, or array-like of shape (n,)
-        Names of groups: of a Series or frame by the ids of the samples, else in their order.
+        Names of groups: of a Series or frame by the ids of the samples, else in their
+        order.
     samples : pandas.Index or int
         The index of the samples, or their number.
     whose : str
@@ -33,13 +35,18 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
     [0, 1, 0, 2, 3]
     """
     index = index_of(groups)
-    values = pd.DataFrame(arrays_to_host(groups)) if index is None else pd.DataFrame(groups)
+    values = (
+        pd.DataFrame(arrays_to_host(groups)) if index is None else pd.DataFrame(groups)
+    )
     if values.shape[1] != 1:
         raise ValueError(
-            f"groups has {values.shape[1]} columns: pass one, with the name of each sample's group"
+            f"groups has {values.shape[1]} columns: pass one, with the name of each "
+            "sample's group"
         )
 
-    rows = match_rows(len(values) if index is None else index, samples, "groups", whose, every=True)
+    rows = match_rows(
+        len(values) if index is None else index, samples, "groups", whose, every=True
+    )
     names = values.iloc[rows, 0].reset_index(drop=True)
     numbers, _ = pd.factorize(names)
     n_known = numbers.max(initial=-1) + 1
@@ -49,8 +56,8 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
 
     if len(np.unique(numbers)) < 2:
         raise ValueError(
-            f"groups has one group for all {len(numbers)} samples: pass ids that differ between "
-            "families, patients, batches or plates, or leave groups out"
+            f"groups has one group for all {len(numbers)} samples: pass ids that "
+            "differ between families, patients, batches or plates, or leave groups out"
         )
     return np.asarray(numbers, dtype=np.intp)
 
@@ -58,7 +65,8 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
 def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return an order of the samples, (n,), at random among those that respect their groups.
 
-    Samples are shuffled within their groups, and whole groups among those of the same size.
+    Samples are shuffled within their groups, and whole groups among those of the same
+    size.
 
     >>> groups = np.array([0, 0, 1, 1, 2])
     >>> order = permutation_of_groups(groups, np.random.default_rng(0))

@@ -9,22 +9,35 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype
 
 from mkclust.data.survival_columns import TIMES
 
-# The last words of names of columns that number or name samples: patient_id, SampleNo, ID.
+# The last words of names of columns that number or name samples: patient_id, SampleNo,
+# ID.
 ID_WORDS = {"id", "ids", "no"}
 # What `mkclust.to_anndata` adds to the observations.
 OWN_COLUMNS = {"mkclust", "mkclust_silhouette"}
-# Words in names of columns of whole numbers that may all differ because of what they measure.
-MEASURED = TIMES | {"age", "date", "hour", "hours", "minute", "minutes", "second", "seconds"}
+# Words in names of columns of whole numbers that may all differ because of what they
+# measure.
+MEASURED = TIMES | {
+    "age",
+    "date",
+    "hour",
+    "hours",
+    "minute",
+    "minutes",
+    "second",
+    "seconds",
+}
 
-# Where words of a name end: at other signs than letters and digits, and before capitals.
+# Where words of a name end: at other signs than letters and digits, and before
+# capitals.
 _BORDER = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def looks_like_an_id(name: object, values: Any) -> bool:
     """Return whether a column numbers the samples, by its name or by its values.
 
-    Values are those of one column, a Series or an array. Whole numbers stored as floats are taken
-    for measurements, and two values or fewer for a mark: ``smoker_no`` of 0 and 1.
+    Values are those of one column, a Series or an array. Whole numbers stored as floats
+    are taken for measurements, and two values or fewer for a mark: ``smoker_no`` of 0
+    and 1.
 
     >>> looks_like_an_id("patient_id", ["a", "b", "c"]), looks_like_an_id("id", [1, 1, 0])
     (True, False)
@@ -39,7 +52,9 @@ def looks_like_an_id(name: object, values: Any) -> bool:
 
     if has_name_of_ids(name):
         return True
-    return len(known) == len(column) and counts_samples(column) and not measures_time(name)
+    return (
+        len(known) == len(column) and counts_samples(column) and not measures_time(name)
+    )
 
 
 def has_name_of_ids(name: object) -> bool:
@@ -73,7 +88,9 @@ def rises_evenly(values: Any) -> bool:
     >>> rises_evenly([1000, 1001, 1002]), rises_evenly([3, 1, 2])
     (True, False)
     """
-    numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(float, na_value=np.nan)
+    numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(
+        float, na_value=np.nan
+    )
 
     if len(numbers) < 3 or not np.isfinite(numbers).all() or (numbers % 1 != 0).any():
         return False

@@ -29,17 +29,22 @@ from mkclust.index import (
 )
 from mkclust.text import join_words, printable
 
-# A column holds the ids of another table if more than this share of its values are among them.
+# A column holds the ids of another table if more than this share of its values are
+# among them.
 MOST_IDS = 0.5
 
 
 class Alignment(NamedTuple):
     """Where the samples are in each of several tables."""
 
-    rows: list[np.ndarray | None]  # of the samples that a table has, in order; None: as they are
-    index: Any = None  # of the samples; None for arrays, and if the only table has an id twice
-    missing: np.ndarray | None = None  # which samples (rows) lack which table; None if none does
-    without_ids: Sequence[str] = ()  # labels of tables that are paired with others by position
+    # Of the samples that a table has, in order; None: as they are.
+    rows: list[np.ndarray | None]
+    # Of the samples; None for arrays, and if the only table has an id twice.
+    index: Any = None
+    # Which samples (rows) lack which table; None if none does.
+    missing: np.ndarray | None = None
+    # Labels of tables that are paired with others by position.
+    without_ids: Sequence[str] = ()
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -59,12 +64,17 @@ class Alignment(NamedTuple):
 
 
 def align(
-    indexes: Sequence[Any], labels: Sequence[str], *, join: str = "exact", is_new: bool = False
+    indexes: Sequence[Any],
+    labels: Sequence[str],
+    *,
+    join: str = "exact",
+    is_new: bool = False,
 ) -> Alignment:
     """Find the samples of several tables, by the rule of `mkclust.index`.
 
-    The index of an array is None. An inner join has the order of the first table with ids, an outer
-    one has its ids, then the others of the next, and so on. New samples may be in any table.
+    The index of an array is None. An inner join has the order of the first table with
+    ids, an outer one has its ids, then the others of the next, and so on. New samples
+    may be in any table.
     """
     given = {place: index for place, index in enumerate(indexes) if index is not None}
     for place, index in given.items():
@@ -84,7 +94,10 @@ def align(
     first = next(iter(named))
     if len(named) == 1 and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
-    pairs = [(written_like(index, named[first]), labels[place]) for place, index in named.items()]
+    pairs = [
+        (written_like(index, named[first]), labels[place])
+        for place, index in named.items()
+    ]
     for index, label in pairs:
         refuse_repeated(index, label)
     ids = named[first]
@@ -102,14 +115,18 @@ def align(
     without = [label for place, label in enumerate(labels) if place not in named]
     if without and (missing.any() or any(order is not None for order in rows)):
         raise ValueError(
-            f"{without[0]} has no ids, and other tables have different ids, or ids in different "
-            f"orders: give {without[0]} an index of ids"
+            f"{without[0]} has no ids, and other tables have different ids, or ids in "
+            f"different orders: give {without[0]} an index of ids"
         )
     return Alignment(rows, ids, missing if missing.any() else None, without)
 
 
 def align_tables(
-    tables: Sequence[Table], labels: Sequence[str], square: Sequence[bool], join: str, is_new: bool
+    tables: Sequence[Table],
+    labels: Sequence[str],
+    square: Sequence[bool],
+    join: str,
+    is_new: bool,
 ) -> tuple[list[Table], Alignment]:
     """Bring tables to one order of samples; the columns of square ones are also samples."""
     aligned = [
@@ -120,30 +137,36 @@ def align_tables(
     found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
-            table, values = aligned[place], take(aligned[place].values, rows, square[place])
+            table, values = (
+                aligned[place],
+                take(aligned[place].values, rows, square[place]),
+            )
             aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
 
 def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
     """Refuse a frame with the default index beside one with ids that are no numbers of rows."""
-    frames = {place: table for place, table in enumerate(tables) if table.index is not None}
+    frames = {
+        place: table for place, table in enumerate(tables) if table.index is not None
+    }
     named = [place for place, table in frames.items() if has_ids(table.index)]
     if not named:
         return
 
     first = named[0]
     ids = frames[first].index
-    are_numbers = whole_numbers(ids) is not None  # which may be those of the default index
+    # Which may be those of the default index.
+    are_numbers = whole_numbers(ids) is not None
     for place, table in frames.items():
         if not len(table.index) or has_ids(table.index):
             continue
         if are_numbers and not _has_all_ids(table, ids):
             continue
         raise ValueError(
-            f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and {labels[place]} has "
-            "the default index, so that its rows may be in another order: "
-            f"{_cure(table, ids, labels[first])}"
+            f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and "
+            f"{labels[place]} has the default index, so that its rows may be in "
+            f"another order: {_cure(table, ids, labels[first])}"
         )
 
 
@@ -153,7 +176,8 @@ def _has_all_ids(table: Table, ids: Any) -> bool:
         return False
 
     return any(
-        column.is_unique and pd.Index(ids).isin(written_like(pd.Index(column), ids)).all()
+        column.is_unique
+        and pd.Index(ids).isin(written_like(pd.Index(column), ids)).all()
         for _, column in table.values.items()
     )
 
@@ -164,13 +188,15 @@ def _cure(table: Table, ids: Any, whose: str) -> str:
         for place, column in enumerate(table.values.columns):
             if _holds_ids(table.values.iloc[:, place], ids):
                 return (
-                    f"its column {column!r} holds ids, so pass frame.set_index({column!r}), or "
-                    f"--id {printable(column)} on the command line"
+                    f"its column {column!r} holds ids, so pass "
+                    f"frame.set_index({column!r}), or --id {printable(column)} on the "
+                    "command line"
                 )
 
     return (
-        "pass frame.set_index(column) if a column holds its ids (--id COLUMN on the command line), "
-        f"or frame.set_axis(other.index) if its rows are in the order of {whose}"
+        "pass frame.set_index(column) if a column holds its ids (--id COLUMN on the "
+        "command line), or frame.set_axis(other.index) if its rows are in the order of "
+        f"{whose}"
     )
 
 
@@ -191,8 +217,8 @@ def training_columns(
     headers = [K.columns for K in frames.values()]
     if training is None and any(not headers[0].equals(each) for each in headers):
         raise ValueError(
-            f"the columns of {join_words(labels)} are not in one order, and the model was fitted "
-            "on samples without ids: pass their order"
+            f"the columns of {join_words(labels)} are not in one order, and the model "
+            "was fitted on samples without ids: pass their order"
         )
     found = list(kernels)
     for p, K in frames.items() if training is not None else ():
@@ -201,7 +227,9 @@ def training_columns(
             order = match_rows(K.columns, training, who, every=join != "outer")
             order = order[order >= 0]
             if others := len(K.columns) - len(order):
-                raise ValueError(f"{who} has {others} ids that are not among {FITTED}: drop them")
+                raise ValueError(
+                    f"{who} has {others} ids that are not among {FITTED}: drop them"
+                )
             found[p] = K.take(order, axis=1)
     return found
 
@@ -221,11 +249,17 @@ def looks_like_kernel(X: Any) -> bool:
 
 
 def _columns_like_rows(table: Table, label: str) -> Table:
-    labels, frame = [f"the {axis} of {label}" for axis in ("rows", "columns")], table.values
+    labels, frame = (
+        [f"the {axis} of {label}" for axis in ("rows", "columns")],
+        table.values,
+    )
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
-    return Table(frame, frame.index if has_ids(frame.index) or order is not None else frame.columns)
+    return Table(
+        frame,
+        frame.index if has_ids(frame.index) or order is not None else frame.columns,
+    )
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
@@ -235,7 +269,9 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
         if not len(kept):
             refuse_disjoint(common, index, who, label)
         common, who = kept, f"{who}, {label}"
-    _warn_of_spelling(pairs, "The inner join of {} and {} leaves out ids of most likely one sample")
+    _warn_of_spelling(
+        pairs, "The inner join of {} and {} leaves out ids of most likely one sample"
+    )
     return common
 
 
@@ -244,12 +280,17 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
     union = first
     for index, _ in others:
         union = union.append(index[find(union, index) < 0])
-    common = [[(find(index, other) >= 0).any() for other, _ in pairs] for index, _ in pairs]
+    common = [
+        [(find(index, other) >= 0).any() for other, _ in pairs] for index, _ in pairs
+    ]
     _, group = connected_components(np.array(common))
-    if not is_new and group.any():  # ids in common must lead from each table to every other
+    # Ids in common must lead from each table to every other.
+    if not is_new and group.any():
         index, label = pairs[int(group.argmax())]
         refuse_disjoint(first, index, title, label)
-    _warn_of_spelling(pairs, "The outer join of {} and {} takes two ids for two samples")
+    _warn_of_spelling(
+        pairs, "The outer join of {} and {} takes two ids for two samples"
+    )
     return union
 
 
@@ -269,7 +310,8 @@ def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
         refuse_disjoint(first, index, title, label)
     alike = id_advice(first, index)
     raise ValueError(
-        f"{title} and {label} have {common} ids in common, and {len(first) - common} are only in "
-        f"{title}, {len(index) - common} only in {label}: pass join='inner' to keep the samples "
-        f"that all have or join='outer' to keep all samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
+        f"{title} and {label} have {common} ids in common, and {len(first) - common} "
+        f"are only in {title}, {len(index) - common} only in {label}: pass "
+        "join='inner' to keep the samples that all have or join='outer' to keep all "
+        f"samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
     )

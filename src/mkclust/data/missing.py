@@ -8,7 +8,14 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.blocks import Blocks
-from mkclust.data.check import in_memory, is_dask, is_symmetric, memory_map, n_dims, n_rows
+from mkclust.data.check import (
+    in_memory,
+    is_dask,
+    is_symmetric,
+    memory_map,
+    n_dims,
+    n_rows,
+)
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.row_source import RowSubset
 from mkclust.index import has_ids, index_of, match_rows
@@ -31,7 +38,9 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
         part = select(table, rows)
         return select(part, rows, axis=1) if is_kernel else part
     if not hasattr(table, "shape"):
-        raise TypeError("X is known by its rows alone: pass kernels as arrays to use some samples")
+        raise TypeError(
+            "X is known by its rows alone: pass kernels as arrays to use some samples"
+        )
     return RowSubset(table, rows, is_kernel)
 
 
@@ -60,8 +69,9 @@ def cut_missing(
 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Return views or kernels of the samples that they have, and the mask of what they lack.
 
-    They hold all samples, those that are not `absent` after a join, or those that `observed` says.
-    New samples (`is_new`) may all lack a view, and the columns of their kernels are not samples.
+    They hold all samples, those that are not `absent` after a join, or those that
+    `observed` says. New samples (`is_new`) may all lack a view, and the columns of
+    their kernels are not samples.
     """
     who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
     lengths = [n_rows(part) for part in parts.values()]
@@ -73,17 +83,22 @@ def cut_missing(
         missing = read_mask(observed, list(parts), index)
         held = held if absent is not None else np.ones(missing.shape, bool)
         if len(held) != len(missing):
-            raise ValueError(f"observed has {len(missing):,} rows for {len(held):,} samples")
+            raise ValueError(
+                f"observed has {len(missing):,} rows for {len(held):,} samples"
+            )
         missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
-        samples, kept = np.flatnonzero(held[:, place]), np.flatnonzero(~missing[:, place])
+        samples, kept = (
+            np.flatnonzero(held[:, place]),
+            np.flatnonzero(~missing[:, place]),
+        )
         samples = samples if lengths[place] == len(samples) else kept
         if lengths[place] != len(samples):
             raise ValueError(
-                f"{who.capitalize()} {name!r} has {count(lengths[place], 'row')}, and observed "
-                f"says that {len(kept):,} of {len(missing):,} samples are in it: pass all, or "
-                "these."
+                f"{who.capitalize()} {name!r} has {count(lengths[place], 'row')}, and "
+                f"observed says that {len(kept):,} of {len(missing):,} samples are in "
+                "it: pass all, or these."
             )
         if len(parts) > 1:
             empty = _empty_samples(part) if square else _empty_rows(part, name)
@@ -101,8 +116,14 @@ def cut_missing(
         lost = count(len(unseen), "sample")
         raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
     if not is_new and missing.all(axis=0).any():
-        names = [repr(name) for name, lacks in zip(found, missing.T, strict=True) if lacks.all()]
-        raise ValueError(f"{who.capitalize()} {join_words(names)} has no sample: leave it out.")
+        names = [
+            repr(name)
+            for name, lacks in zip(found, missing.T, strict=True)
+            if lacks.all()
+        ]
+        raise ValueError(
+            f"{who.capitalize()} {join_words(names)} has no sample: leave it out."
+        )
     return found, missing
 
 
@@ -115,7 +136,9 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
     if is_masked and is_symmetric(table):
         return True
     rows, columns = np.flatnonzero(~lacks), np.flatnonzero(lacks)
-    return not issparse(table) and bool(_is_nan(take_columns(take(table, rows), columns)).all())
+    return not issparse(table) and bool(
+        _is_nan(take_columns(take(table, rows), columns)).all()
+    )
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
@@ -176,17 +199,20 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
         mask = _as_truth(observed)
         if mask.ndim != 2 or mask.shape[1] != len(names):
             raise ValueError(
-                f"observed has the shape {mask.shape}, and there are {len(names)} views or kernels "
-                f"({join_words(names)}): pass a column for each of these, or a dict by name."
+                f"observed has the shape {mask.shape}, and there are {len(names)} "
+                f"views or kernels ({join_words(names)}): pass a column for each of "
+                "these, or a dict by name."
             )
         return ~mask
-    columns = {str(n): _in_order(observed[n], index, f"observed of {n!r}") for n in given}
+    columns = {
+        str(n): _in_order(observed[n], index, f"observed of {n!r}") for n in given
+    }
     shapes = {column.shape for column in columns.values()}
     if not columns.keys() <= set(names) or len(shapes) != 1 or len(max(shapes)) != 1:
         raise ValueError(
-            f"observed has columns for {join_words(map(repr, columns)) or 'nothing'}, of the "
-            f"shapes {join_words(sorted(map(str, shapes)))}: pass one value per sample for each "
-            f"view that it names, of {join_words(map(repr, names))}."
+            f"observed has columns for {join_words(map(repr, columns)) or 'nothing'}, "
+            f"of the shapes {join_words(sorted(map(str, shapes)))}: pass one value per "
+            f"sample for each view that it names, of {join_words(map(repr, names))}."
         )
     everyone = np.ones(max(shapes)[0], dtype=bool)
     return ~np.column_stack([columns.get(name, everyone) for name in names])
@@ -202,8 +228,12 @@ def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
 
 def _as_truth(values: Any) -> np.ndarray:
     array = to_host(values, None) if is_foreign(values) else np.asarray(values)
-    if array.dtype == object and all(isinstance(x, bool | np.bool_) for x in array.ravel()):
+    if array.dtype == object and all(
+        isinstance(x, bool | np.bool_) for x in array.ravel()
+    ):
         array = array.astype(bool)
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"observed holds {array.dtype}: pass True if a view has a sample.")
+        raise ValueError(
+            f"observed holds {array.dtype}: pass True if a view has a sample."
+        )
     return array.astype(bool)

@@ -19,7 +19,8 @@ from mkclust.exceptions import OutcomeColumnsWarning, warn
 from mkclust.text import join_words, printable
 from mkclust.types import Float
 
-# With fewer rows, numbers of samples are not told from other whole numbers by their values.
+# With fewer rows, numbers of samples are not told from other whole numbers by their
+# values.
 FEWEST_ROWS = 10
 # The first rows decide for nearly all columns that they are no numbers of samples.
 FIRST_ROWS = 32
@@ -34,10 +35,12 @@ def only_features(
 ) -> dict[str, Table]:
     """Return the tables of a fit without outcomes, or refuse those with numbers of samples.
 
-    Columns of some tables are samples, and so are no features; columns that the user has chosen by
-    their names may be outcomes.
+    Columns of some tables are samples, and so are no features; columns that the user
+    has chosen by their names may be outcomes.
     """
-    of_features = {name: table for name, table in tables.items() if name not in of_samples}
+    of_features = {
+        name: table for name, table in tables.items() if name not in of_samples
+    }
     refuse_ids(of_features, titles)
 
     if are_chosen:
@@ -53,9 +56,9 @@ def refuse_ids(tables: Mapping[str, Table], titles: Mapping[str, str]) -> None:
 
         if own := [column for column in table.values.columns if is_own_column(column)]:
             raise ValueError(
-                f"{titles[name]} has the columns {join_words(map(repr, own))} of an earlier "
-                f"clustering: drop them by frame.drop(columns={own!r}), or by --drop on the "
-                "command line"
+                f"{titles[name]} has the columns {join_words(map(repr, own))} of an "
+                f"earlier clustering: drop them by frame.drop(columns={own!r}), or by "
+                "--drop on the command line"
             )
 
         if places := id_columns(table.values):
@@ -64,14 +67,16 @@ def refuse_ids(tables: Mapping[str, Table], titles: Mapping[str, str]) -> None:
 
 def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
     column = frame.columns[place]
-    examples = ", ".join(f"{value:.0f}" for value in frame.iloc[:3, place].to_numpy(float))
+    examples = ", ".join(
+        f"{value:.0f}" for value in frame.iloc[:3, place].to_numpy(float)
+    )
     written = printable(column)
 
     message = (
-        f"{title} has the column {column!r}, which numbers the samples ({examples}, ...) and would "
-        f"be clustered on: make it the index by frame.set_index({column!r}), or by --id {written} "
-        f"on the command line, or drop it by frame.drop(columns=[{column!r}]), or by --drop "
-        f"{written}"
+        f"{title} has the column {column!r}, which numbers the samples ({examples}, "
+        "...) and would be clustered on: make it the index by "
+        f"frame.set_index({column!r}), or by --id {written} on the command line, or "
+        f"drop it by frame.drop(columns=[{column!r}]), or by --drop {written}"
     )
     if _is_named_as_ids(column):
         return message
@@ -82,9 +87,9 @@ def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
 def id_columns(frame: pd.DataFrame) -> list[int]:
     """Return the places of the columns of a frame that number its samples.
 
-    Those with a name of ids hold whole numbers that all differ; others also are, in any order, at
-    equal distances and of an integer type. Columns that measure time by their name are none, nor
-    are the columns of a table of ranks, which are all of this kind.
+    Those with a name of ids hold whole numbers that all differ; others also are, in any
+    order, at equal distances and of an integer type. Columns that measure time by their
+    name are none, nor are the columns of a table of ranks, which are all of this kind.
     """
     are_real = [getattr(dtype, "kind", "f") != "c" for dtype in frame.dtypes]
     numeric = np.flatnonzero(np.logical_and(are_numbers(frame), are_real))
@@ -130,7 +135,9 @@ def _are_numbers_of_samples(column: pd.Series) -> bool:
     return bool(steps[0] > 0 and (steps == steps[0]).all())
 
 
-def leave_out_outcomes(tables: Mapping[str, Table], titles: Mapping[str, str]) -> dict[str, Table]:
+def leave_out_outcomes(
+    tables: Mapping[str, Table], titles: Mapping[str, str]
+) -> dict[str, Table]:
     """Return tables without columns of survival, and warn of them."""
     kept = dict(tables)
     for name, table in tables.items():
@@ -139,17 +146,21 @@ def leave_out_outcomes(tables: Mapping[str, Table], titles: Mapping[str, str]) -
             continue
 
         listed = join_words(map(repr, outcomes))
-        others = [place for place, c in enumerate(table.values.columns) if c not in outcomes]
+        others = [
+            place for place, c in enumerate(table.values.columns) if c not in outcomes
+        ]
         if not others:
             raise ValueError(
-                f"{titles[name]} has only columns of survival, {listed}, which are not clustered "
-                "on: leave it out, and pass it to annotate; rename the columns to cluster on them"
+                f"{titles[name]} has only columns of survival, {listed}, which are not "
+                "clustered on: leave it out, and pass it to annotate; rename the "
+                "columns to cluster on them"
             )
 
         kept[name] = table.take_columns(others)
         warn(
-            f"{titles[name]} has the columns {listed} of survival, which are left out: pass them "
-            "to annotate to compare the clusters by them; rename them to cluster on them",
+            f"{titles[name]} has the columns {listed} of survival, which are left out: "
+            "pass them to annotate to compare the clusters by them; rename them to "
+            "cluster on them",
             OutcomeColumnsWarning,
         )
     return kept
@@ -183,7 +194,8 @@ def _values(frame: pd.DataFrame, place: int) -> tuple[Float, tuple[str, ...]]:
 
     levels = [str(level) for level in column.levels]
     texts = [
-        None if lacks else str(v) for v, lacks in zip(column.values, column.missing, strict=True)
+        None if lacks else str(v)
+        for v, lacks in zip(column.values, column.missing, strict=True)
     ]
     codes = pd.Categorical(texts, categories=levels).codes.astype(float)
     return np.where(codes < 0, np.nan, codes), tuple(levels)

@@ -24,8 +24,8 @@ def _are_columns(views: Any) -> bool:
 TABLE_RULES = {
     "views": Rule(
         _are_columns,
-        "pass None, or a dict from names of views to their columns in one table: a list of names "
-        "or numbers, a slice of numbers, or the prefix of their names",
+        "pass None, or a dict from names of views to their columns in one table: a "
+        "list of names or numbers, a slice of numbers, or the prefix of their names",
     ),
     "join": Choice(("exact", "inner", "outer")),
     "impute": Choice((None, "median")),

@@ -12,8 +12,8 @@ from mkclust.types import Array
 class RowSource(Protocol):
     """Kernels over the same samples, known by their rows.
 
-    Rows are asked for from one thread at a time, which need not be the one that made the source;
-    those of another library than NumPy from the thread that asks the stack.
+    Rows are asked for from one thread at a time, which need not be the one that made
+    the source; those of another library than NumPy from the thread that asks the stack.
     """
 
     @property
@@ -37,8 +37,15 @@ class RowSubset:
 
     ndim = 2
 
-    def __init__(self, array: Any, rows: np.ndarray, is_kernel: bool = False, kernel: Any = None):
-        self.array, self.rows, self.is_kernel, self.kernel = array, rows, is_kernel, kernel
+    def __init__(
+        self, array: Any, rows: np.ndarray, is_kernel: bool = False, kernel: Any = None
+    ):
+        self.array, self.rows, self.is_kernel, self.kernel = (
+            array,
+            rows,
+            is_kernel,
+            kernel,
+        )
         self.shape = (len(rows), len(rows) if is_kernel else int(array.shape[-1]))
         self.dtype = np.dtype(array.dtype)
 
@@ -46,11 +53,16 @@ class RowSubset:
         return len(self.rows)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        # One call for all rows from the first to the last: files are slow with lists of rows.
+        # One call for all rows from the first to the last: files are slow with lists of
+        # rows.
         rows = self.rows[key]
         first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
         between = slice(first, last + 1)
-        block = self.array[between] if self.kernel is None else self.array[self.kernel, between]
+        block = (
+            self.array[between]
+            if self.kernel is None
+            else self.array[self.kernel, between]
+        )
         block = np.array(block)[rows - first]
         return block.take(self.rows, axis=1) if self.is_kernel else block
 

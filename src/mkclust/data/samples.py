@@ -13,7 +13,12 @@ from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
 from mkclust.data.groups import read_groups
-from mkclust.data.join import align_tables, columns_are_ids, looks_like_kernel, training_columns
+from mkclust.data.join import (
+    align_tables,
+    columns_are_ids,
+    looks_like_kernel,
+    training_columns,
+)
 from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.no_features import only_features
 from mkclust.data.options import AS_THEY_ARE, TableOptions
@@ -31,21 +36,28 @@ Expected = Literal["auto", "precomputed", "views"]
 class Samples:
     """What a user passed, understood: views or kernels as arrays, in one order of samples.
 
-    `parts` are arrays of NumPy or another library, CSR arrays, or rows in a file; a `RowSource` is
-    one part for all of its kernels, without names. If samples are missing, each part has the rows
-    of its own samples, in their order, and a kernel their columns.
+    `parts` are arrays of NumPy or another library, CSR arrays, or rows in a file; a
+    `RowSource` is one part for all of its kernels, without names. If samples are
+    missing, each part has the rows of its own samples, in their order, and a kernel
+    their columns.
     """
 
     kind: Kind  # "table" is one view without a name
     names: tuple[str, ...]  # of the views or kernels; ("table",) for one table
     parts: tuple[Any, ...]
     ids: np.ndarray | None = None  # of the samples, if data frames have any
-    index_names: tuple[str | None, ...] | None = None  # names of levels; None for arrays
-    missing: np.ndarray | None = None  # which samples a part lacks, (n_samples, n_parts) of bool
-    columns: dict[str, list[str]] = field(default_factory=dict)  # of views with named columns
-    encodings: dict[str, TableEncoder] = field(default_factory=dict)  # by the names of tables
-    table_notes: tuple[str, ...] = ()  # what each view is made of, and what a join keeps
-    groups: np.ndarray | None = None  # the number of the group of each sample, (n_samples,)
+    # Names of levels; None for arrays.
+    index_names: tuple[str | None, ...] | None = None
+    # Which samples a part lacks, (n_samples, n_parts) of bool.
+    missing: np.ndarray | None = None
+    # Of views with named columns.
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    # By the names of tables.
+    encodings: dict[str, TableEncoder] = field(default_factory=dict)
+    # What each view is made of, and what a join keeps.
+    table_notes: tuple[str, ...] = ()
+    # The number of the group of each sample, (n_samples,).
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -134,7 +146,10 @@ class Samples:
         places, missing = [numbers] * len(self.parts), None
         if self.missing is not None:
             ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
-            places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
+            places = [
+                rank[numbers][~lacks]
+                for rank, lacks in zip(ranks.T, missing.T, strict=True)
+            ]
         pairs, is_kernels = zip(self.parts, places, strict=True), self.kind == "kernels"
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
         groups = None if self.groups is None else self.groups[numbers]
@@ -171,15 +186,17 @@ def read_samples(
     expected : {"auto", "precomputed", "views"}, default="auto"
         Kernels or views as X shows, kernels only, or what a bank makes kernels of.
     ids : pandas.Index or array-like of shape (n_samples,), default=None
-        Ids whose order data frames are to have; None takes that of the first frame with ids.
+        Ids whose order data frames are to have; None takes that of the first frame with
+        ids.
     cross : bool, default=False
-        Whether kernels are those of new samples (rows) with the samples of these ids (columns).
+        Whether kernels are those of new samples (rows) with the samples of these ids
+        (columns).
     options : TableOptions, default=TableOptions()
         How tables become views.
     observed : array-like of bool of shape (n_samples, n_views), data frame or mapping, default=None
-        True if a view, or kernel, has a sample, in the order of the samples or by id; or such a
-        column by the name of each. Samples that it marks as missing may be left out; others
-        without an entry are also missing.
+        True if a view, or kernel, has a sample, in the order of the samples or by id;
+        or such a column by the name of each. Samples that it marks as missing may be
+        left out; others without an entry are also missing.
 
     Examples
     --------
@@ -192,7 +209,9 @@ def read_samples(
     if isinstance(X, Samples):
         return _read_again(X, expected, ids, observed)
     if options.views is not None and expected == "precomputed":
-        raise ValueError("views= takes a table apart, and kernels='precomputed' expects kernels")
+        raise ValueError(
+            "views= takes a table apart, and kernels='precomputed' expects kernels"
+        )
     is_one = _is_table(X)
     if options.views is None:
         is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
@@ -200,19 +219,26 @@ def read_samples(
             raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
         if expected == "auto" and is_one and looks_like_kernel(X):
             raise ValueError(
-                f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
-                "[K] and kernels='precomputed'; if it is a table of features, pass "
-                "kernels=KernelBank()"
+                f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a "
+                "kernel, pass [K] and kernels='precomputed'; if it is a table of "
+                "features, pass kernels=KernelBank()"
             )
         if is_stack or expected == "precomputed":
-            return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
+            return read_kernels(
+                X, ids=ids, cross=cross, options=options, observed=observed
+            )
     samples = read_views(X, ids=ids, options=options, observed=observed)
-    if options.views is None and not is_one and expected == "auto" and _may_be_kernels(X, samples):
+    if (
+        options.views is None
+        and not is_one
+        and expected == "auto"
+        and _may_be_kernels(X, samples)
+    ):
         raise ValueError(
-            f"X holds only square matrices, {samples.n_samples} x {samples.n_samples}, that are "
-            "symmetric or have their ids as columns: pass kernels='precomputed' if they are "
-            "kernels, kernels='from_distances' for distances, or kernels=KernelBank() for views of "
-            "features"
+            f"X holds only square matrices, {samples.n_samples} x {samples.n_samples}, "
+            "that are symmetric or have their ids as columns: pass "
+            "kernels='precomputed' if they are kernels, kernels='from_distances' for "
+            "distances, or kernels=KernelBank() for views of features"
         )
     return samples
 
@@ -222,7 +248,10 @@ def _may_be_kernels(views: Any, samples: Samples) -> bool:
     if any(width not in (height, samples.n_samples) for height, width in shapes):
         return False
     named = by_name(views).items()
-    return all(looks_like_kernel(as_table(view, f"View {name!r}").values) for name, view in named)
+    return all(
+        looks_like_kernel(as_table(view, f"View {name!r}").values)
+        for name, view in named
+    )
 
 
 def _is_table(X: Any) -> bool:
@@ -239,18 +268,26 @@ def read_kernels(
 ) -> Samples:
     """Take X for kernels, square or not; the parameters are those of `read_samples`.
 
-    A sample whose rows and columns are all NaN in a kernel is missing from it; so is one of new
-    samples by its row alone.
+    A sample whose rows and columns are all NaN in a kernel is missing from it; so is
+    one of new samples by its row alone.
     """
     if isinstance(X, Samples):
         return _read_again(X, "precomputed", None if cross else ids, observed)
     if isinstance(X, RowSource):
         return _cut(Samples("kernels", (), (X,)), observed, cross)
     is_named = isinstance(X, Mapping)
-    named = by_name(X) if is_named else {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+    named = (
+        by_name(X)
+        if is_named
+        else {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+    )
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
-    tables = [as_table(K, label) for K, label in zip(named.values(), labels, strict=True)]
-    square = [not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables]
+    tables = [
+        as_table(K, label) for K, label in zip(named.values(), labels, strict=True)
+    ]
+    square = [
+        not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables
+    ]
     tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
     parts = [table.values for table in tables]
     if cross:
@@ -277,9 +314,9 @@ def _listed(X: Any, cross: bool) -> Sequence[Any]:
     if len(shape) != 3 or not shape[0] or is_last:
         kind = ValueError if shape or is_list else TypeError
         raise kind(
-            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one kernel K, "
-            "np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an array of shape (m, n, n), "
-            "or a list or dict of n x n matrices"
+            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for "
+            "one kernel K, np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an "
+            "array of shape (m, n, n), or a list or dict of n x n matrices"
         )
     return single_kernels(X)
 
@@ -288,10 +325,17 @@ def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
     if any(isinstance(part, RowSource) for part in samples.parts):
         if observed is None:
             return samples
-        raise TypeError("observed= needs kernels as arrays, and X is known by its rows alone")
+        raise TypeError(
+            "observed= needs kernels as arrays, and X is known by its rows alone"
+        )
     is_kernels, parts = samples.kind == "kernels", samples.by_name
     cut, missing = cut_missing(
-        parts, samples.missing, observed, samples.index, is_kernels=is_kernels, is_new=is_new
+        parts,
+        samples.missing,
+        observed,
+        samples.index,
+        is_kernels=is_kernels,
+        is_new=is_new,
     )
     return replace(samples, parts=tuple(cut.values()), missing=missing)
 
@@ -306,7 +350,8 @@ def read_views(
 ) -> Samples:
     """Take X for views, or else for one table; the parameters are those of `read_samples`.
 
-    Encodings are those learned from the tables of a fit, by name; None learns them from these.
+    Encodings are those learned from the tables of a fit, by name; None learns them from
+    these.
     """
     is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
@@ -314,17 +359,20 @@ def read_views(
     is_table = _is_table(X)
     if options.views is not None and not is_table:
         raise TypeError(
-            f"views={list(options.views)} takes one table apart, and X is a {type(X).__name__}: "
-            "pass one data frame or 2-D array, or views=None"
+            f"views={list(options.views)} takes one table apart, and X is a "
+            f"{type(X).__name__}: pass one data frame or 2-D array, or views=None"
         )
     named = by_name(X)
     titles = _titles(named, is_table)
     tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-    # Columns that are the ids of the rows, as those of distances, keep the order of the rows.
+    # Columns that are the ids of the rows, as those of distances, keep the order of the
+    # rows.
     square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
     sizes = [n_rows(table.values) for table in tables.values()]
     labels = [title.replace("View", "view", 1) for title in titles.values()]
-    aligned, found = align_tables(list(tables.values()), labels, square, options.join, is_new)
+    aligned, found = align_tables(
+        list(tables.values()), labels, square, options.join, is_new
+    )
     tables, notes = dict(zip(tables, aligned, strict=True)), []
     if sizes != [n_rows(table.values) for table in aligned]:
         before = join_words(f"{n:,}" for n in sizes)
@@ -333,16 +381,29 @@ def read_views(
         tables, unused = split_columns(tables[TABLE], options.views)
         titles, is_table, notes = _titles(tables), False, [*notes, *unused]
     if encodings is None:
-        of_samples = {name for name, is_square in zip(named, square, strict=True) if is_square}
-        tables = only_features(tables, titles, of_samples, are_chosen=options.views is not None)
+        of_samples = {
+            name for name, is_square in zip(named, square, strict=True) if is_square
+        }
+        tables = only_features(
+            tables, titles, of_samples, are_chosen=options.views is not None
+        )
     for name, table in tables.items():
-        if encodings is not None and name in encodings:  # further columns say nothing of a sample
+        # Further columns say nothing of a sample.
+        if encodings is not None and name in encodings:
             tables[name] = encodings[name].in_order(table, titles[name])
     held = {name: table.values for name, table in tables.items()}
-    values, missing = cut_missing(held, found.missing, observed, found.index, is_new=is_new)
-    tables = {name: replace(table, values=values[name]) for name, table in tables.items()}
-    encoders = fit_encoders(tables, titles, options.impute) if encodings is None else encodings
-    encoded, missing = encode_tables(tables, titles, encoders, missing, encodings is not None)
+    values, missing = cut_missing(
+        held, found.missing, observed, found.index, is_new=is_new
+    )
+    tables = {
+        name: replace(table, values=values[name]) for name, table in tables.items()
+    }
+    encoders = (
+        fit_encoders(tables, titles, options.impute) if encodings is None else encodings
+    )
+    encoded, missing = encode_tables(
+        tables, titles, encoders, missing, encodings is not None
+    )
     names = tuple(view.name for view in encoded)
     samples = Samples(
         "table" if is_table and names == (TABLE,) else "views",
@@ -351,7 +412,9 @@ def read_views(
         ids=found.ids,
         index_names=found.names,
         missing=missing,
-        columns={view.name: view.columns for view in encoded if view.columns is not None},
+        columns={
+            view.name: view.columns for view in encoded if view.columns is not None
+        },
         encodings=dict(encoders),
         table_notes=(*notes, *(view.note for view in encoded)),
     )
@@ -363,9 +426,13 @@ def _read_again(
     samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
 ) -> Samples:
     is_kernels = samples.kind == "kernels"
-    if (expected == "precomputed" and not is_kernels) or (expected == "views" and is_kernels):
+    if (expected == "precomputed" and not is_kernels) or (
+        expected == "views" and is_kernels
+    ):
         wanted = "views, samples x features" if is_kernels else "kernels"
-        raise ValueError(f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}")
+        raise ValueError(
+            f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}"
+        )
     samples = samples if observed is None else _cut(samples, observed, is_new)
     return _in_order(samples, ids, "exact", ["X"])
 
@@ -380,7 +447,9 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     """
     samples = read_views(X)
     observed = None if samples.missing is None else ~samples.missing
-    return (DaskBlocks if samples.is_lazy else Blocks)(samples.by_name, observed, block_rows)
+    return (DaskBlocks if samples.is_lazy else Blocks)(
+        samples.by_name, observed, block_rows
+    )
 
 
 def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
@@ -389,15 +458,15 @@ def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Sa
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
     if len(order) < samples.n_samples and join != "inner":
         raise ValueError(
-            f"X has {samples.n_samples - len(order)} samples that are not among {FITTED}: leave "
-            "them out"
+            f"X has {samples.n_samples - len(order)} samples that are not among "
+            f"{FITTED}: leave them out"
         )
     if np.array_equal(order, np.arange(samples.n_samples)):
         return samples
     if fixed:
         raise ValueError(
-            f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is another: "
-            "pass all tables in this order, or with ids"
+            f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is "
+            "another: pass all tables in this order, or with ids"
         )
     return replace(samples.take(order), ids=samples.index[order].to_numpy())
 

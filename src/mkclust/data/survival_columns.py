@@ -14,7 +14,21 @@ TIMES = {"time", "day", "days", "week", "weeks", "month", "months", "year", "yea
 EVENTS = {"event", "status"}
 GLUED = re.compile(r"(?<=[a-z])(time|event|status)$")
 # What is followed up: usual abbreviations, and other words for them.
-ENDPOINTS = {"", "os", "pfs", "dfs", "rfs", "efs", "dss", "css", "mfs", "dmfs", "pfi", "dfi", "ttp"}
+ENDPOINTS = {
+    "",
+    "os",
+    "pfs",
+    "dfs",
+    "rfs",
+    "efs",
+    "dss",
+    "css",
+    "mfs",
+    "dmfs",
+    "pfi",
+    "dfi",
+    "ttp",
+}
 WORDS = {
     "": "to_event censored",
     "os": "survival overall_survival alive living survived survivor to_death death dead died "
@@ -28,15 +42,44 @@ WORDS = {
 ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}
 # These belong together if neither has a partner of its own endpoint: "time" and "dead".
 SIMILAR = {"": "os", "os": ""}
-# Words in names of marks that are 1 for samples without an event, and those after which 1 may mean
-# either: 1 is "survived" in some columns called survival, "died" in others.
+# Words in names of marks that are 1 for samples without an event, and those after which
+# 1 may mean either: 1 is "survived" in some columns called survival, "died" in others.
 NO_EVENT = {"alive", "living", "survived", "surviving", "survivor", "censored", "free"}
 UNCLEAR = {"survival", "censor", "censoring", "no", "not", "non", "without"}
-# The values that mean an event, and those that mean none, whatever the name of the column.
-HAPPENED = {"dead", "deceased", "died", "death", "event", "progressed", "progression", "recurred"}
-HAPPENED |= {"relapsed", "relapse", "recurrence", "recurred/progressed", "dead with tumor"}
-CENSORED = {"alive", "living", "survived", "censored", "diseasefree", "disease free", "event free"}
-CENSORED |= {"progression free", "recurrence free", "relapse free", "alive or dead tumor free"}
+# The values that mean an event, and those that mean none, whatever the name of the
+# column.
+HAPPENED = {
+    "dead",
+    "deceased",
+    "died",
+    "death",
+    "event",
+    "progressed",
+    "progression",
+    "recurred",
+}
+HAPPENED |= {
+    "relapsed",
+    "relapse",
+    "recurrence",
+    "recurred/progressed",
+    "dead with tumor",
+}
+CENSORED = {
+    "alive",
+    "living",
+    "survived",
+    "censored",
+    "diseasefree",
+    "disease free",
+    "event free",
+}
+CENSORED |= {
+    "progression free",
+    "recurrence free",
+    "relapse free",
+    "alive or dead tumor free",
+}
 CENSORED |= {"no event", "not progressed", "not recurred"}
 # These say whether what the name of the column means has happened.
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
@@ -52,8 +95,8 @@ class Events(NamedTuple):
 def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events | None:
     """Return the events in a column of numbers, or codes of levels; None if it holds none.
 
-    Words such as "dead" and "alive" say what they mean. What 1 and "yes" mean, the name says: none
-    is recognized under a name such as "survival", which could mean both.
+    Words such as "dead" and "alive" say what they mean. What 1 and "yes" mean, the name
+    says: none is recognized under a name such as "survival", which could mean both.
     """
     labels = levels or ("0", "1")
     codes = np.where(np.isfinite(values), values, np.nan)
@@ -126,13 +169,14 @@ def named_survival(
             raise ValueError(f"time {name!r} holds categories: pass numbers")
         if is_unclear(mark, *columns[mark]):
             raise ValueError(
-                f"event {mark!r}: under this name 1 or 'yes' may mean alive, or free of the event: "
-                "pass the event under another name, such as frame.assign(died=...), or as words "
-                "such as 'dead' and 'alive'"
+                f"event {mark!r}: under this name 1 or 'yes' may mean alive, or free "
+                "of the event: pass the event under another name, such as "
+                "frame.assign(died=...), or as words such as 'dead' and 'alive'"
             )
         if read_events(*columns[mark], mark) is None:
             raise ValueError(
-                f"event {mark!r}: pass 0 or 'alive' for censored, and 1 or 'dead' for an event"
+                f"event {mark!r}: pass 0 or 'alive' for censored, and 1 or 'dead' for "
+                "an event"
             )
     return list(zip(times, events, strict=True))
 
@@ -184,5 +228,7 @@ def usual_survival(
     for name, end in times.items():
         if name not in found and SIMILAR.get(end) in events:
             found[name] = events.pop(SIMILAR[end])
-    lonely = [name for name, end in times.items() if name not in found and end in ENDPOINTS]
+    lonely = [
+        name for name, end in times.items() if name not in found and end in ENDPOINTS
+    ]
     return list(found.items()), lonely

@@ -22,8 +22,12 @@ TABLE = "table"
 MOST_LEVELS = 20
 # What columns hold, by what pandas infers from their entries.
 _KINDS: dict[str, ColumnKind] = {
-    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
-    **dict.fromkeys(("datetime64", "datetime", "date", "timedelta64", "timedelta"), "date"),
+    **dict.fromkeys(
+        ("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"
+    ),
+    **dict.fromkeys(
+        ("datetime64", "datetime", "date", "timedelta64", "timedelta"), "date"
+    ),
     **dict.fromkeys(("time", "period", "interval"), "date"),
     "boolean": "boolean",
     "categorical": "category",
@@ -52,7 +56,9 @@ class Table:
     def take_columns(self, places: Sequence[int]) -> "Table":
         """Return some columns."""
         values = take_columns(self.values, np.array(places, int))
-        return replace(self, values=values, names=self.names and [self.names[p] for p in places])
+        return replace(
+            self, values=values, names=self.names and [self.names[p] for p in places]
+        )
 
 
 def as_table(thing: Any, title: str) -> Table:
@@ -64,26 +70,34 @@ def as_table(thing: Any, title: str) -> Table:
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
         thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
         if thing.X is None:
-            raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
+            raise ValueError(
+                f"{title} is AnnData without a matrix X: pass one that has it"
+            )
         matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
         return Table(matrix, thing.obs_names, list(thing.var_names))
     if isinstance(native := nw.from_native(thing, pass_through=True), nw.LazyFrame):
-        raise TypeError(f"{title} is a LazyFrame: pass the data frame that collect() returns")
+        raise TypeError(
+            f"{title} is a LazyFrame: pass the data frame that collect() returns"
+        )
     if isinstance(native, nw.DataFrame):
         return Table(_as_pandas(native))
     is_list = isinstance(thing, list | tuple)
     # Those of a list could be columns or rows.
-    is_series = any(type(each).__name__ == "Series" for each in (thing if is_list else [thing]))
+    is_series = any(
+        type(each).__name__ == "Series" for each in (thing if is_list else [thing])
+    )
     if is_list and not is_series:
         try:
             array = np.ma.asarray(thing)  # the rows may be masked arrays
         except ValueError as error:
-            raise ValueError(f"{title} is a list of rows that are not of one length") from error
+            raise ValueError(
+                f"{title} is a list of rows that are not of one length"
+            ) from error
         thing = array if np.ma.is_masked(array) else array.data
     if is_series or not any(hasattr(thing, name) for name in ("shape", "__array__")):
         raise TypeError(
-            f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, such as "
-            "series.to_frame()"
+            f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
+            "such as series.to_frame()"
         )
     if not hasattr(thing, "shape"):
         thing = np.asarray(thing)
@@ -110,20 +124,27 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
 def by_name(X: Any) -> dict[str, Any]:
     """Return several views by their names, and all else as one table."""
     if isinstance(X, Mapping | list | tuple) and not issparse(X) and not len(X):
-        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+        raise ValueError(
+            f"X is an empty {type(X).__name__}: pass at least one kernel or view"
+        )
     if hasattr(X, "mod") and isinstance(X.mod, Mapping):  # MuData
         X = X.mod
-    if isinstance(X, Mapping) and not issparse(X):  # one of SciPy's sparse formats is a dict
+    # One of SciPy's sparse formats is a dict.
+    if isinstance(X, Mapping) and not issparse(X):
         named = {str(name): view for name, view in X.items()}
         if len(named) < len(X):
-            raise ValueError(f"two have the same name, among {list(X)}: rename one of them")
+            raise ValueError(
+                f"two have the same name, among {list(X)}: rename one of them"
+            )
         return named
     if isinstance(X, list | tuple) and any(n_dims(item) > 1 for item in X):
         return {f"view {i}": view for i, view in enumerate(X)}
     return {TABLE: X}
 
 
-def split_columns(table: Table, views: Mapping[str, Any]) -> tuple[dict[str, Table], list[str]]:
+def split_columns(
+    table: Table, views: Mapping[str, Any]
+) -> tuple[dict[str, Table], list[str]]:
     """Split a wide table into views, and note which columns are in none of them."""
     if n_dims(table.values) != 2:
         raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
@@ -131,8 +152,12 @@ def split_columns(table: Table, views: Mapping[str, Any]) -> tuple[dict[str, Tab
     labels = list(range(width)) if names is None else names
     places = {view: _places(view, each, names, width) for view, each in views.items()}
     counts = Counter(place for each in places.values() for place in each)
-    if repeated := [repr(labels[place]) for place, number in counts.items() if number > 1]:
-        raise ValueError(f"views has more than once the columns {join_words(repeated)}: pass once")
+    if repeated := [
+        repr(labels[place]) for place, number in counts.items() if number > 1
+    ]:
+        raise ValueError(
+            f"views has more than once the columns {join_words(repeated)}: pass once"
+        )
     unused = [labels[place] for place in range(width) if place not in counts]
     note = f"{len(unused):,} of {width:,} columns are in no view: {join_words(unused)}"
     tables = {view: table.take_columns(each) for view, each in places.items()}
@@ -143,7 +168,9 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
     if isinstance(choice, slice):
         places = list(range(width))[choice]
     elif isinstance(choice, str):
-        places = [p for p, name in enumerate(names or []) if str(name).startswith(choice)]
+        places = [
+            p for p, name in enumerate(names or []) if str(name).startswith(choice)
+        ]
     else:
         places, counts = [], Counter(names or [])
         known = {name: place for place, name in enumerate(names or [])}
@@ -154,12 +181,14 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
                 near = did_you_mean(str(column), map(str, names or []))
                 held = "have no names" if names is None else f"are {join_words(names)}"
                 raise ValueError(
-                    f"views asks for the column {column!r} in {view!r}, of which there are "
-                    f"{counts[column]}{near}: the columns {held}"
+                    f"views asks for the column {column!r} in {view!r}, of which there "
+                    f"are {counts[column]}{near}: the columns {held}"
                 )
             places.append(place)
     if not places:
-        raise ValueError(f"views asks for no column in {view!r}: no column matches {choice!r}")
+        raise ValueError(
+            f"views asks for no column in {view!r}: no column matches {choice!r}"
+        )
     return places
 
 
@@ -188,7 +217,9 @@ class Column:
         others = [value for value in values if not is_number(value, ".,")]
         if not 0 < len(others) <= len(values) / 2:
             return ""
-        return f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
+        return (
+            f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
+        )
 
     @property
     def digits(self) -> str:
@@ -210,7 +241,9 @@ class Column:
 
 def are_numbers(frame: pd.DataFrame) -> list[bool]:
     """Return whether each column holds numbers, judging by its type alone."""
-    return [is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in frame.dtypes]
+    return [
+        is_numeric_dtype(dtype) and not is_bool_dtype(dtype) for dtype in frame.dtypes
+    ]
 
 
 def read_column(frame: pd.DataFrame, place: int) -> Column:
@@ -221,7 +254,9 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
 
     missing = series.isna().to_numpy()
     if kind in ("text", "category"):
-        missing = missing | np.array([isinstance(v, str) and not v.strip() for v in values], bool)
+        missing = missing | np.array(
+            [isinstance(v, str) and not v.strip() for v in values], bool
+        )
 
     if kind == "text" and _are_levels(values[~missing].tolist()):
         kind = "category"

@@ -16,7 +16,9 @@ from mkclust.datasets.dataset import (
 )
 
 
-def read_anndata(path: Path, selection: frozenset[str], asked: str | None = None) -> Dataset:
+def read_anndata(
+    path: Path, selection: frozenset[str], asked: str | None = None
+) -> Dataset:
     """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu`` file."""
     import anndata
     import h5py
@@ -34,20 +36,28 @@ def read_anndata(path: Path, selection: frozenset[str], asked: str | None = None
     content = mudata.read_h5mu(path) if is_mudata else anndata.read_h5ad(path)
     held: dict[str, Any] = dict(content.mod) if is_mudata else _parts(content)
     if unknown := sorted(selection - held.keys()):
-        raise DatasetError(f"{path}: no {unknown[0]} in it; select among {', '.join(held)}")
+        raise DatasetError(
+            f"{path}: no {unknown[0]} in it; select among {', '.join(held)}"
+        )
     if not is_mudata and not selection:
         if "X" not in held:
-            raise DatasetError(f"{path}: has no matrix X; select among {', '.join(held)} by ::NAME")
+            raise DatasetError(
+                f"{path}: has no matrix X; select among {', '.join(held)} by ::NAME"
+            )
         held = {path.stem: held["X"]}
     if not len(content):
         raise DatasetError(f"{path}: has no observations; check that it is complete")
-    views = {name: part for name, part in held.items() if not selection or name in selection}
+    views = {
+        name: part for name, part in held.items() if not selection or name in selection
+    }
     names = find_labels(content.obs, asked)
     same = len(content) == next(iter(views.values())).shape[0]
     label_name = names[0] if names and same else ""
     y = as_labels(content.obs[label_name]) if label_name else None
     description = f"Read from {path.name}. Ids: obs_names."
-    return Dataset(path.stem, views, None, y, tuple(views), description, label_name=label_name)
+    return Dataset(
+        path.stem, views, None, y, tuple(views), description, label_name=label_name
+    )
 
 
 def _parts(content: Any) -> dict[str, Any]:

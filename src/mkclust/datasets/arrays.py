@@ -14,7 +14,8 @@ from mkclust.text import join_words
 
 # Data sets of an HDF5 file, and parquet files, above this size stay on disk by default.
 LARGE_BYTES = 1 << 30
-# The first bytes of an HDF5 file; in a MATLAB file of version 7.3 they follow 512 others.
+# The first bytes of an HDF5 file; in a MATLAB file of version 7.3 they follow 512
+# others.
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # The arrays by which scipy.sparse.save_npz stores any matrix.
 SPARSE_PARTS = {"format", "shape", "data"}
@@ -30,32 +31,45 @@ class Content:
 
 
 def read_arrays(
-    path: Path, selection: frozenset[str], on_disk: bool | None, labels: str | None = None
+    path: Path,
+    selection: frozenset[str],
+    on_disk: bool | None,
+    labels: str | None = None,
 ) -> Content:
     """Read the selected variables (none: everything) and the labels, of further names if asked."""
     label_names = LABELS if labels is None else (*LABELS, labels)
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
-        is_selected = not selection or any(s == name or s.startswith(inside) for s in selection)
+        is_selected = not selection or any(
+            s == name or s.startswith(inside) for s in selection
+        )
         return is_selected or name in label_names
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
     content, unknown = Content(matlab), set(selection)
     for lineage, array in _leaves(tree):
         unknown -= set(lineage)
-        is_label = any(name in label_names or name.rpartition("/")[2] in LABELS for name in lineage)
+        is_label = any(
+            name in label_names or name.rpartition("/")[2] in LABELS for name in lineage
+        )
         is_selected = bool(selection.intersection(lineage))
-        if is_label and not (is_selected and labels is None and _has_many_values(array)):
+        if is_label and not (
+            is_selected and labels is None and _has_many_values(array)
+        ):
             content.labels[lineage[-1]] = array
         elif lineage[-1] in content.arrays:
-            raise DatasetError(f"{path}: two arrays would be called {lineage[-1]}; rename one")
+            raise DatasetError(
+                f"{path}: two arrays would be called {lineage[-1]}; rename one"
+            )
         elif not selection or is_selected:
             content.arrays[lineage[-1]] = array
     if unknown:
         held = read_arrays(path, frozenset(), on_disk=True)
         known = inventory(held.arrays | held.labels)
-        raise DatasetError(f"{path}: no {', '.join(sorted(unknown))}; select among {known}")
+        raise DatasetError(
+            f"{path}: no {', '.join(sorted(unknown))}; select among {known}"
+        )
     return content
 
 
@@ -68,7 +82,9 @@ def _has_many_values(array: Any) -> bool:
 
 def inventory(arrays: dict[str, Any]) -> str:
     """Return the first arrays with their types and shapes."""
-    return join_words([f"{n} {a.dtype.name}{list(a.shape)}" for n, a in arrays.items()], 8)
+    return join_words(
+        [f"{n} {a.dtype.name}{list(a.shape)}" for n, a in arrays.items()], 8
+    )
 
 
 def is_hdf5(array: Any) -> bool:
@@ -76,11 +92,15 @@ def is_hdf5(array: Any) -> bool:
     return type(array).__module__.split(".")[0] == "h5py"
 
 
-def _leaves(tree: Any, lineage: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(
+    tree: Any, lineage: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the arrays in groups (dict) and cells (list), each with all names down to its own."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            yield from _leaves(value, (*lineage, f"{lineage[-1]}/{key}" if lineage else key))
+            yield from _leaves(
+                value, (*lineage, f"{lineage[-1]}/{key}" if lineage else key)
+            )
     elif isinstance(tree, list):
         for i, value in enumerate(tree, start=1):
             yield from _leaves(value, (*lineage, f"{lineage[-1]}_{i}"))
@@ -88,13 +108,19 @@ def _leaves(tree: Any, lineage: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         yield lineage, tree
 
 
-def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
+def _read_numpy(
+    path: Path, keep: Callable[[str], bool], on_disk: bool | None
+) -> tuple[Any, bool]:
     content = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(content, np.ndarray):
         return {path.stem: content}, False
     with content:
-        members = {each.filename.removesuffix(".npy"): each for each in content.zip.infolist()}
-        names = [name for name in members if keep(name) or members.keys() >= SPARSE_PARTS]
+        members = {
+            each.filename.removesuffix(".npy"): each for each in content.zip.infolist()
+        }
+        names = [
+            name for name in members if keep(name) or members.keys() >= SPARSE_PARTS
+        ]
         check_memory(path, sum(members[name].file_size for name in names))
         if members.keys() >= SPARSE_PARTS:
             matrix = scipy.sparse.csr_array(scipy.sparse.load_npz(path))
@@ -103,7 +129,9 @@ def _read_numpy(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -
         return {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}, False
 
 
-def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
+def _read_mat(
+    path: Path, keep: Callable[[str], bool], on_disk: bool | None
+) -> tuple[Any, bool]:
     with path.open("rb") as file:
         head = file.read(512 + len(HDF5_SIGNATURE))
     if head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE):
@@ -115,16 +143,24 @@ def _read_mat(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> 
     check_memory(path, max(8 * n_dense, path.stat().st_size))
     variables = [name for name, *_ in found]
     content = scipy.io.loadmat(path, variable_names=variables)
-    return {name: _from_mat(content[name]) for name in variables if name in content}, True
+    return {
+        name: _from_mat(content[name]) for name in variables if name in content
+    }, True
 
 
 def _from_mat(value: Any) -> Any:
     if scipy.sparse.issparse(value):
         return _checked(value)
     if fields := value.dtype.names:
-        records = [{name: _from_mat(r[name]) for name in fields} for r in value.ravel("F")]
+        records = [
+            {name: _from_mat(r[name]) for name in fields} for r in value.ravel("F")
+        ]
         return records[0] if len(records) == 1 else records
-    return _as_cell([_from_mat(v) for v in value.ravel("F")]) if value.dtype == object else value
+    return (
+        _as_cell([_from_mat(v) for v in value.ravel("F")])
+        if value.dtype == object
+        else value
+    )
 
 
 def _as_cell(items: list[Any]) -> Any:
@@ -139,7 +175,9 @@ def _checked(matrix: Any) -> Any:
     return matrix
 
 
-def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) -> tuple[Any, bool]:
+def _read_hdf5(
+    path: Path, keep: Callable[[str], bool], on_disk: bool | None
+) -> tuple[Any, bool]:
     """Read an HDF5 file; what MATLAB wrote is always loaded, because its axes are reversed."""
     import h5py
 
@@ -150,16 +188,26 @@ def _read_hdf5(path: Path, keep: Callable[[str], bool], on_disk: bool | None) ->
         by_matlab = any("MATLAB_class" in node.attrs for node in nodes.values())
         matlab = file.userblock_size == 512 or by_matlab
         stays = False if matlab else on_disk
-        return {name: _from_hdf5(path, node, matlab, stays) for name, node in nodes.items()}, matlab
+        return {
+            name: _from_hdf5(path, node, matlab, stays) for name, node in nodes.items()
+        }, matlab
 
 
 def open_node(path: Path, group: Any, name: str) -> Any:
     """Return a group or data set, refusing numbers of another file of the user."""
     node = group[name]
     is_elsewhere = node.file.filename != group.file.filename
-    if is_elsewhere or getattr(node, "external", None) or getattr(node, "is_virtual", False):
-        advice = "store the numbers in the file itself, or give the file that holds them"
-        raise DatasetError(f"{path}: {name} is a link to another file or data set; {advice}")
+    if (
+        is_elsewhere
+        or getattr(node, "external", None)
+        or getattr(node, "is_virtual", False)
+    ):
+        advice = (
+            "store the numbers in the file itself, or give the file that holds them"
+        )
+        raise DatasetError(
+            f"{path}: {name} is a link to another file or data set; {advice}"
+        )
     return node
 
 
@@ -167,7 +215,10 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     import h5py
 
     if "MATLAB_sparse" in node.attrs:
-        parts: Any = [np.ravel(node[part]) if part in node else [] for part in ("data", "ir", "jc")]
+        parts: Any = [
+            np.ravel(node[part]) if part in node else []
+            for part in ("data", "ir", "jc")
+        ]
         shape = (int(node.attrs["MATLAB_sparse"]), len(parts[-1]) - 1)
         return _checked(scipy.sparse.csc_array(tuple(parts), shape=shape))
     if isinstance(node, h5py.Group):
@@ -178,7 +229,8 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     is_label = (node.name or "").rpartition("/")[2] in LABELS
     may_stay = not is_label and node.ndim == 2 and node.dtype.kind in "biuf"
     if may_stay and (on_disk or (on_disk is None and node.nbytes > LARGE_BYTES)):
-        return h5py.File(path, "r")[node.name]  # from a file of its own, which stays open
+        # From a file of its own, which stays open.
+        return h5py.File(path, "r")[node.name]
     check_memory(f"{path}: {node.name}", node.nbytes)
     if h5py.check_ref_dtype(node.dtype):
         cells = [open_node(path, node.file, ref) for ref in node[()].flat if ref]

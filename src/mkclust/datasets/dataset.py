@@ -12,7 +12,8 @@ from mkclust.exceptions import warn
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.text import count, join_words
 
-# Names of variables and columns that hold the labels of the samples, if they have few values, ...
+# Names of variables and columns that hold the labels of the samples, if they have few
+# values, ...
 LABELS = ("y", "Y", "gnd", "labels")
 # ... each this often on average, and fractions at most this number of different ones.
 LEAST_REPEATED, MOST_FRACTIONS = 2, 20
@@ -31,8 +32,8 @@ class Dataset:
     name : str
         Its name; for a file that of the file without the suffix.
     views : dict of str to array-like of shape (n, d), or None
-        Samples x features, in file order: arrays, sparse matrices, data frames whose index holds
-        the ids, AnnData, or rows on disk. None if there are only kernels.
+        Samples x features, in file order: arrays, sparse matrices, data frames whose
+        index holds the ids, AnnData, or rows on disk. None if there are only kernels.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
         Precomputed kernels, dense, sparse or on disk; `X` if there are also views.
     y : ndarray of shape (n,) or None
@@ -44,7 +45,8 @@ class Dataset:
     description : str
         What the data are, and what was skipped when reading them.
     caveat : {"", "substitute", "truncated"}
-        How the data differ from those of the paper: other features, or kernels of reduced rank.
+        How the data differ from those of the paper: other features, or kernels of
+        reduced rank.
     paper : str
         Name of the data set in the tables of the SimpleMKKM paper, or "".
     bank : dict or None
@@ -121,7 +123,11 @@ def are_labels(values: Any) -> bool:
 
     if n_different <= 2:
         return True
-    if known.dtype.kind == "f" and (known % 1 != 0).any() and n_different > MOST_FRACTIONS:
+    if (
+        known.dtype.kind == "f"
+        and (known % 1 != 0).any()
+        and n_different > MOST_FRACTIONS
+    ):
         return False
     return bool(LEAST_REPEATED * n_different <= len(known))
 
@@ -139,16 +145,20 @@ def find_labels(
     return [name for name in names if are_labels(columns[name])]
 
 
-def warn_of_values(path: Path, columns: Mapping[str, Any], labels: Collection[str]) -> None:
+def warn_of_values(
+    path: Path, columns: Mapping[str, Any], labels: Collection[str]
+) -> None:
     """Warn of columns that are called like labels, and are features for their many values."""
     names = [name for name in LABELS if name in columns and name not in labels]
     if not names:
         return
-    held = join_words(f"{name} ({pd.Series(columns[name]).nunique():,})" for name in names)
+    held = join_words(
+        f"{name} ({pd.Series(columns[name]).nunique():,})" for name in names
+    )
     warn(
-        f"{path}: many different values in {held}, taken for a feature and not for labels: "
-        f"drop=[{names[0]!r}] (--drop {names[0]}) leaves it out, and labels={names[0]!r} in load "
-        "takes it for labels"
+        f"{path}: many different values in {held}, taken for a feature and not for "
+        f"labels: drop=[{names[0]!r}] (--drop {names[0]}) leaves it out, and "
+        f"labels={names[0]!r} in load takes it for labels"
     )
 
 
@@ -156,6 +166,7 @@ def check_memory(place: str | Path, n_bytes: int) -> None:
     """Refuse what does not fit twice into the memory that is free: a fit works on a copy."""
     if (free := available_bytes()) is not None and 2 * n_bytes > free:
         raise DatasetError(
-            f"{place} would take {in_units(n_bytes)} of memory, and as much again to work with, "
-            f"and {in_units(free)} are free; store it as .npy, .h5 or .parquet, which stay on disk"
+            f"{place} would take {in_units(n_bytes)} of memory, and as much again to "
+            f"work with, and {in_units(free)} are free; store it as .npy, .h5 or "
+            ".parquet, which stay on disk"
         )

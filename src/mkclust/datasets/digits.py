@@ -18,9 +18,13 @@ def read_digits() -> Dataset:
         "pixels": images.reshape(len(images), -1),
         "fourier": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
         "gradients": _gradient_histograms(images),
-        "projections": np.column_stack([images.sum(axis=2), images.sum(axis=1), *diagonals]),
+        "projections": np.column_stack(
+            [images.sum(axis=2), images.sum(axis=1), *diagonals]
+        ),
     }
-    description = "Four views of the 8 x 8 images of handwritten digits in scikit-learn."
+    description = (
+        "Four views of the 8 x 8 images of handwritten digits in scikit-learn."
+    )
     return Dataset("digits", views, None, y, tuple(views), description)
 
 
@@ -28,10 +32,15 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     """Return four tables of the digits, each in its own order of samples, and the digits by id."""
     images, y = _images()
     ids = np.array([f"image{number:04d}" for number in range(len(images))])
-    frequencies = [f"frequency {down}/{right}" for down in range(8) for right in range(5)]
+    frequencies = [
+        f"frequency {down}/{right}" for down in range(8) for right in range(5)
+    ]
     corners = ("upper left", "upper right", "lower left", "lower right")
-    # The gradient points to darker pixels: 0 degrees is ink to the right, 90 degrees ink below.
-    directions = [f"{corner} {45 * turn} degrees" for corner in corners for turn in range(8)]
+    # The gradient points to darker pixels: 0 degrees is ink to the right, 90 degrees
+    # ink below.
+    directions = [
+        f"{corner} {45 * turn} degrees" for corner in corners for turn in range(8)
+    ]
     views = {
         "rows": ([f"row {i}" for i in range(1, 9)], images.sum(axis=2)),
         "columns": ([f"column {i}" for i in range(1, 9)], images.sum(axis=1)),
@@ -40,12 +49,15 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     }
     rng, tables = np.random.default_rng(0), {}
     for name, (columns, values) in views.items():
-        tables[name] = pd.DataFrame(values, ids, columns).iloc[rng.permutation(len(ids))]
+        tables[name] = pd.DataFrame(values, ids, columns).iloc[
+            rng.permutation(len(ids))
+        ]
     return tables, pd.Series(y, ids)
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.datasets import load_digits  # slow, and not needed if only kernels are clustered
+    # Slow, and not needed if only kernels are clustered.
+    from sklearn.datasets import load_digits
 
     pixels, y = load_digits(return_X_y=True)
     return pixels.reshape(-1, 8, 8) / 16, y
@@ -54,8 +66,8 @@ def _images() -> tuple[np.ndarray, np.ndarray]:
 def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:
     """Return the histograms of gradient directions of 2 x 2 cells, weighted by magnitude."""
     down, right = np.gradient(images, axis=(1, 2))
-    # Multiples of 45 degrees are frequent between pixels: they lie in the middle of a bin,
-    # for on a border rounding errors would decide.
+    # Multiples of 45 degrees are frequent between pixels: they lie in the middle of a
+    # bin, for on a border rounding errors would decide.
     bin_of = np.rint(np.arctan2(down, right) * bins / (2 * np.pi)) % bins
     votes = np.hypot(down, right)[..., None] * (bin_of[..., None] == np.arange(bins))
     return votes.reshape(-1, 2, 4, 2, 4, bins).sum(axis=(2, 4)).reshape(len(images), -1)

@@ -8,11 +8,22 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.arrays import Content, inventory, is_hdf5
-from mkclust.datasets.dataset import Dataset, DatasetError, are_labels, as_labels, check_memory
+from mkclust.datasets.dataset import (
+    Dataset,
+    DatasetError,
+    are_labels,
+    as_labels,
+    check_memory,
+)
 
 
 def as_dataset(
-    path: Path, content: Content, *, selected: bool, square: bool, asked: str | None = None
+    path: Path,
+    content: Content,
+    *,
+    selected: bool,
+    square: bool,
+    asked: str | None = None,
 ) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
     labels = {name: _label_vector(array) for name, array in content.labels.items()}
@@ -21,7 +32,9 @@ def as_dataset(
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
     n = next(iter(used.values())).shape[-2]
     vectors = {name: vector for name, vector in labels.items() if len(vector) == n}
-    truth = next((name for name in vectors if _are_asked_or_few(name, vectors[name], asked)), "")
+    truth = next(
+        (name for name in vectors if _are_asked_or_few(name, vectors[name], asked)), ""
+    )
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
     note = f" Skipped: {inventory(unused)}." if unused else ""
@@ -32,7 +45,9 @@ def as_dataset(
         names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
         return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
     if square:
-        return Dataset(path.stem, None, [*used.values()], kernel_names=tuple(used), **facts)
+        return Dataset(
+            path.stem, None, [*used.values()], kernel_names=tuple(used), **facts
+        )
     views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
     return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
 
@@ -46,7 +61,11 @@ def _label_vector(value: Any) -> np.ndarray:
     if scipy.sparse.issparse(value):
         value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
     vector = np.squeeze(np.asarray(value))
-    return as_labels(vector) if vector.ndim == 1 and vector.dtype.kind in "biufU" else np.empty(0)
+    return (
+        as_labels(vector)
+        if vector.ndim == 1 and vector.dtype.kind in "biufU"
+        else np.empty(0)
+    )
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
@@ -58,10 +77,16 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
         advice = f"choose one, for example {path}::{next(iter(stacks))}"
-        raise DatasetError(f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}")
+        raise DatasetError(
+            f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}"
+        )
     stacks = {name: _as_float(path, K) for name, K in stacks.items()}
     # MATLAB stores columns first, products need rows first.
-    return {n: np.ascontiguousarray(K) for n, K in stacks.items()} if content.matlab else stacks
+    return (
+        {n: np.ascontiguousarray(K) for n, K in stacks.items()}
+        if content.matlab
+        else stacks
+    )
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -86,21 +111,29 @@ def _find_tables(
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
-        single = next((f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME")
+        single = next(
+            (f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME"
+        )
         advice = f"it should hold {expected} or a 3-D array of kernels; {single} selects a column"
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
-    sizes_named = [size for size in sizes if any(size in a.shape for a in tables.values())]
+    sizes_named = [
+        size for size in sizes if any(size in a.shape for a in tables.values())
+    ]
     (n, count), *others = rows.most_common(2)
     if not sizes_named and others and others[0][1] == count:
         advice = "select those of the same samples by ::NAME,NAME or store labels y beside them"
-        raise DatasetError(f"{path}: numbers of rows differ ({inventory(tables)}); {advice}")
+        raise DatasetError(
+            f"{path}: numbers of rows differ ({inventory(tables)}); {advice}"
+        )
     n = sizes_named[0] if sizes_named else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
     for name, array in fitting.items():
         if array.shape[0] != n and is_hdf5(array):
             advice = "store it samples x features, or pass on_disk=False to load it"
-            raise DatasetError(f"{path}: {inventory({name: array})} is transposed; {advice}")
+            raise DatasetError(
+                f"{path}: {inventory({name: array})} is transposed; {advice}"
+            )
         fitting[name] = _as_float(path, array.T if array.shape[0] != n else array)
     return fitting
 

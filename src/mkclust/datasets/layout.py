@@ -19,8 +19,18 @@ from mkclust.datasets.dataset import (
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, from_spreadsheet, join_words
 
-# Names of a first column that holds the ids of the samples, as `normalize_name` writes them.
-ID_NAMES = {"id", "ids", "sample", "sampleid", "sampleids", "patient", "patientid", "barcode"}
+# Names of a first column that holds the ids of the samples, as `normalize_name` writes
+# them.
+ID_NAMES = {
+    "id",
+    "ids",
+    "sample",
+    "sampleid",
+    "sampleids",
+    "patient",
+    "patientid",
+    "barcode",
+}
 ID_NAMES |= {"index", "name", "key"}
 
 
@@ -37,13 +47,14 @@ class TableLayout:
     drop: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # what stands for an empty cell
     trim_ids: int | None = None  # characters of an id that are kept
-    labels: str | None = None  # the column of labels; None recognizes it, and "" means none
+    # The column of labels; None recognizes it, and "" means none.
+    labels: str | None = None
 
     def __post_init__(self) -> None:
         if self.samples_in not in ("rows", "columns"):
             raise DatasetError(
-                f"samples_in={self.samples_in!r}: pass 'rows' for samples x features, or "
-                "'columns' for features x samples"
+                f"samples_in={self.samples_in!r}: pass 'rows' for samples x features, "
+                "or 'columns' for features x samples"
             )
 
 
@@ -80,18 +91,29 @@ def table_dataset(
                 label_name = column
         if unknown := sorted(selection - set(frame.columns)):
             raise _no_column(path, unknown[0], frame)
-        frame = frame[[each for each in frame if each in selection]] if selection else frame
+        frame = (
+            frame[[each for each in frame if each in selection]] if selection else frame
+        )
         if layout.missing:
-            values = {*layout.missing, *pd.to_numeric([*layout.missing], errors="coerce")}
+            values = {
+                *layout.missing,
+                *pd.to_numeric([*layout.missing], errors="coerce"),
+            }
             frame = frame.mask(frame.isin(values)).infer_objects()
         if not len(frame):
             raise DatasetError(f"{path}: {HEADER_ONLY}")
         if 0 in frame.shape:
-            advice = "it should hold a header, one row per sample, and features in columns"
-            raise DatasetError(f"{path}: no features other than ids and labels; {advice}")
+            advice = (
+                "it should hold a header, one row per sample, and features in columns"
+            )
+            raise DatasetError(
+                f"{path}: no features other than ids and labels; {advice}"
+            )
         if kernels and frame.shape[0] != frame.shape[1]:
             shape = f"{frame.shape[0]} x {frame.shape[1]}"
-            raise DatasetError(f"{path}: {name} is {shape}, and a kernel is square; leave it out")
+            raise DatasetError(
+                f"{path}: {name} is {shape}, and a kernel is square; leave it out"
+            )
         views[name] = frame
     stem = next(iter(views)) if len(views) == 1 else path.stem
     text = " ".join([f"Read from {path.name}.", *words])
@@ -106,18 +128,28 @@ def _with_ids(
 ) -> tuple[pd.DataFrame, str]:
     in_rows = layout.samples_in == "rows"
     frame = _drop(table.frame, layout, dropped) if in_rows else table.frame
-    if in_rows and _counts_rows(frame) and _id_column(path, frame.iloc[:, 1:], table, layout):
+    if (
+        in_rows
+        and _counts_rows(frame)
+        and _id_column(path, frame.iloc[:, 1:], table, layout)
+    ):
         del frame[""]  # pandas and R write such a column before one of ids
     column, ids = _id_column(path, frame, table, layout), None
     if column is not None:
-        values = frame.pop(column)  # in place: a copy of a wide table takes as much memory again
+        # In place: a copy of a wide table takes as much memory again.
+        values = frame.pop(column)
         ids = _as_ids(table.written.get(column, values))
     elif has_ids(frame.index):
         ids = _as_ids(frame.index.to_series())
-    where = {None: "the index", "": "the first column"}.get(column, f"the column {column}")
+    where = {None: "the index", "": "the first column"}.get(
+        column, f"the column {column}"
+    )
     if not in_rows:
-        names = pd.Series([f"row {i + 1}" for i in range(len(frame))] if ids is None else ids)
-        again = names.groupby(names).cumcount()  # a feature that is there twice gets a number
+        names = pd.Series(
+            [f"row {i + 1}" for i in range(len(frame))] if ids is None else ids
+        )
+        # A feature that is there twice gets a number.
+        again = names.groupby(names).cumcount()
         names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
         frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
         frame = _drop(frame, layout, dropped)
@@ -125,7 +157,11 @@ def _with_ids(
     if ids is None:
         return frame, ""
     ids = np.array([from_spreadsheet(name) for name in ids], dtype=object)
-    ids = ids if layout.trim_ids is None else pd.Index(ids).str[: layout.trim_ids].to_numpy()
+    ids = (
+        ids
+        if layout.trim_ids is None
+        else pd.Index(ids).str[: layout.trim_ids].to_numpy()
+    )
     _check_ids(path, ids, where, frame)
     frame.index = pd.Index(ids)
     return frame, f"Ids: {where}."
@@ -137,7 +173,9 @@ def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.Dat
     return frame.drop(columns=present) if present else frame
 
 
-def _id_column(path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout) -> str | None:
+def _id_column(
+    path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout
+) -> str | None:
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
     if layout.id is not None and layout.samples_in == "rows":
@@ -149,11 +187,15 @@ def _id_column(path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLa
     first = frame.columns[0]
     is_named = first == "" or normalize_name(first) in ID_NAMES
     is_names = layout.samples_in == "columns" and _is_text(frame[first])
-    unique = layout.samples_in == "rows" and _tells_apart(frame, first, table.written.get(first))
+    unique = layout.samples_in == "rows" and _tells_apart(
+        frame, first, table.written.get(first)
+    )
     return first if is_named or is_names or unique else None
 
 
-def _tells_apart(frame: pd.DataFrame, name: str, written: pd.Series | None = None) -> bool:
+def _tells_apart(
+    frame: pd.DataFrame, name: str, written: pd.Series | None = None
+) -> bool:
     """Return whether a column holds text that is different in every row, and is not labels."""
     values = frame[name] if written is None else written.mask(written == "", None)
     unique = len(values) > 1 and values.notna().all() and values.is_unique
@@ -177,7 +219,10 @@ def _as_ids(values: pd.Series) -> np.ndarray:
 
 
 def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
-    empty, (values, counts) = np.flatnonzero(ids == ""), np.unique(ids, return_counts=True)
+    empty, (values, counts) = (
+        np.flatnonzero(ids == ""),
+        np.unique(ids, return_counts=True),
+    )
     if len(empty):
         found = f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the header"
     elif (counts > 1).any():
@@ -190,10 +235,14 @@ def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> 
     raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
 
 
-def _no_column(path: Path, name: str, frame: pd.DataFrame, use: str = "") -> DatasetError:
+def _no_column(
+    path: Path, name: str, frame: pd.DataFrame, use: str = ""
+) -> DatasetError:
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
-    return DatasetError(f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}")
+    return DatasetError(
+        f"{path}: no column {name}{use}{near}; it has {join_words(columns, 8)}"
+    )
 
 
 def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
@@ -202,7 +251,9 @@ def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
     header = [name or (f"column {i + 1}" if i else "") for i, name in enumerate(header)]
     if len(set(header)) < len(header):
         twice = next(name for i, name in enumerate(header) if name in header[:i])
-        raise DatasetError(f"{path}: two columns are called {twice}; rename one in the file")
+        raise DatasetError(
+            f"{path}: two columns are called {twice}; rename one in the file"
+        )
     return header
 
 
@@ -212,4 +263,8 @@ def normalize_name(name: object) -> str:
 
 
 def _is_text(values: pd.Series) -> bool:
-    return values.dtype.kind == "O" or str(values.dtype) in ("category", "string", "str")
+    return values.dtype.kind == "O" or str(values.dtype) in (
+        "category",
+        "string",
+        "str",
+    )

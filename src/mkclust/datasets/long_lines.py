@@ -39,7 +39,8 @@ class _Lines(io.RawIOBase):
         if self._length > LONGEST_LINE:
             raise DatasetError(
                 f"{self._path}: line {self._n_lines + 1:,} has more than "
-                f"{LONGEST_LINE >> 20} MiB; check that it is a table, or store it as .npz"
+                f"{LONGEST_LINE >> 20} MiB; check that it is a table, or store it as "
+                ".npz"
             )
         return len(chunk)
 
@@ -82,5 +83,6 @@ def check_cells(path: Path, name: str, column: pd.Series) -> None:
 
 def _too_long(path: Path, row: str, place: str, size: str) -> DatasetError:
     return DatasetError(
-        f"{path}: the cell in {row}, {place}, has {size} characters; shorten it, or drop the column"
+        f"{path}: the cell in {row}, {place}, has {size} characters; shorten it, or "
+        "drop the column"
     )

@@ -27,16 +27,27 @@ PART_BYTES = 64 << 20
 class ParquetTable:
     """Columns of numbers in a parquet file: ``table[a:b]`` and ``table[indices]`` read these rows.
 
-    The part of a row group that was decoded last is kept, so that a pass in small blocks decodes
-    each part once. A missing entry is NaN. `unread_ids` are further columns that may hold ids. A
-    pickled table is its path: the file must be there where it is unpickled.
+    The part of a row group that was decoded last is kept, so that a pass in small
+    blocks decodes each part once. A missing entry is NaN. `unread_ids` are further
+    columns that may hold ids. A pickled table is its path: the file must be there where
+    it is unpickled.
     """
 
     ndim = 2
 
-    def __init__(self, path: Any, columns: Sequence[str], dtype: Any, unread_ids: Sequence[str]):
-        self.path, self.columns, self.dtype = os.path.abspath(path), tuple(columns), np.dtype(dtype)
-        self.unread_ids, self._lock, self._file = tuple(unread_ids), threading.Lock(), _open(path)
+    def __init__(
+        self, path: Any, columns: Sequence[str], dtype: Any, unread_ids: Sequence[str]
+    ):
+        self.path, self.columns, self.dtype = (
+            os.path.abspath(path),
+            tuple(columns),
+            np.dtype(dtype),
+        )
+        self.unread_ids, self._lock, self._file = (
+            tuple(unread_ids),
+            threading.Lock(),
+            _open(path),
+        )
         groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
         self._starts = np.cumsum([0, *(group.num_rows for group in groups)])
         self.shape = (int(self._starts[-1]), len(self.columns))
@@ -59,7 +70,9 @@ class ParquetTable:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         indices = np.arange(len(self))[rows if np.size(rows) else slice(0)]
         if indices.ndim > 1:
-            raise IndexError(f"rows of shape {indices.shape}: pass a slice, or one list of rows")
+            raise IndexError(
+                f"rows of shape {indices.shape}: pass a slice, or one list of rows"
+            )
         wanted = np.atleast_1d(indices)
         table = np.empty((len(wanted), self.shape[1]), self.dtype)
         order, position = np.argsort(wanted, kind="stable"), 0
@@ -79,7 +92,11 @@ class ParquetTable:
         kind = pyarrow.from_numpy_dtype(self.dtype)
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or row < self._first:
-            self._group, self._first, self._part = group, int(self._starts[group]), self._part[:0]
+            self._group, self._first, self._part = (
+                group,
+                int(self._starts[group]),
+                self._part[:0],
+            )
             height = max(PART_BYTES // (8 * max(self.shape[1], 1)), 1)
             options = {"row_groups": [group], "columns": list(self.columns)}
             self._batches = self._file.iter_batches(height, **options)
@@ -87,13 +104,17 @@ class ParquetTable:
             while row >= self._first + len(self._part):
                 batch = next(self._batches)
                 self._first += len(self._part)
-                parts = (batch.column(name).cast(kind, safe=False) for name in self.columns)
-                self._part = np.column_stack([p.to_numpy(zero_copy_only=False) for p in parts])
+                parts = (
+                    batch.column(name).cast(kind, safe=False) for name in self.columns
+                )
+                self._part = np.column_stack(
+                    [p.to_numpy(zero_copy_only=False) for p in parts]
+                )
         except (StopIteration, ValueError, OSError, KeyError) as error:
             self._group, self._part = -1, self._part[:0]
             raise OSError(
-                f"{self.path}: row {row} cannot be read ({error}); check that the file is "
-                "complete and was not changed while in use"
+                f"{self.path}: row {row} cannot be read ({error}); check that the file "
+                "is complete and was not changed while in use"
             ) from error
 
 
@@ -105,7 +126,10 @@ def _open(path: Any) -> Any:
 
 
 def read_parquet(
-    path: Path, selection: frozenset[str], on_disk: bool | None, asked: str | None = None
+    path: Path,
+    selection: frozenset[str],
+    on_disk: bool | None,
+    asked: str | None = None,
 ) -> Dataset | None:
     """Return the numbers of a large file as one view on disk, and the labels; None for others."""
     from pyarrow import types
@@ -122,7 +146,9 @@ def read_parquet(
         warn_of_values(path, frame, labels)
     kinds = {each.name: each.type for each in schema}
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    numbers = {name for name, kind in kinds.items() if any(test(kind) for test in tests)}
+    numbers = {
+        name for name, kind in kinds.items() if any(test(kind) for test in tests)
+    }
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
     ids = [n for n in names if n in stored or normalize_name(n) in ID_NAMES]
     chosen = (selection or numbers - {*ids}) - {*labels}
@@ -130,11 +156,15 @@ def read_parquet(
     if not features or not chosen <= numbers:
         held = join_words([f"{name} {kind}" for name, kind in kinds.items()], 9)
         wrong = ", ".join(sorted(chosen - numbers)) or "any feature"
-        raise DatasetError(f"{path}: no column of numbers for {wrong}; select among {held}")
+        raise DatasetError(
+            f"{path}: no column of numbers for {wrong}; select among {held}"
+        )
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
     skipped = [n for n in names if not selection and n not in (*features, *labels)]
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
-    table = ParquetTable(path, features, np.float32 if single else np.float64, may_be_ids)
+    table = ParquetTable(
+        path, features, np.float32 if single else np.float64, may_be_ids
+    )
     note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
     name = path.stem
     label_name = labels[0] if labels else ""

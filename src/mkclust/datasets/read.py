@@ -38,10 +38,12 @@ class Entry(NamedTuple):
 
     name: str
     read: Callable[[], Dataset]  # raises DatasetError if its files are not there
-    find: Callable[[], str | None]  # the name of the version that `read` returns; None without one
+    # The name of the version that `read` returns; None without one.
+    find: Callable[[], str | None]
 
 
-# Every name that `load` knows, with its entry; several names may share one. Add entries to extend.
+# Every name that `load` knows, with its entry; several names may share one. Add entries
+# to extend.
 CATALOG: dict[str, Entry] = {"digits": Entry("digits", read_digits, lambda: "digits")}
 
 
@@ -64,29 +66,31 @@ def load(
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
-    In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
-    is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
-    without them it is the most frequent one. Many different values are no labels. A view stored
-    features x samples is transposed. A single row or column is a view only if it is selected. A
-    3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+    In a file every numeric 2-D array, or cell of a cell array, with the common number
+    of rows is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels``
+    decide that number; without them it is the most frequent one. Many different values
+    are no labels. A view stored features x samples is transposed. A single row or
+    column is a view only if it is selected. A 3-D array is a stack of kernels, ``(m, n,
+    n)`` or MATLAB's ``(n, n, m)``.
 
-    A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds the ids of
-    the samples: the column `id`, or the first one if it has no name, is called like ids (id,
-    sample, patient, barcode, ...), or holds text that is different in every row. A file of
-    AnnData is one view, one of MuData one per modality.
+    A table (text, Excel, Feather, parquet) is one view, a data frame whose index holds
+    the ids of the samples: the column `id`, or the first one if it has no name, is
+    called like ids (id, sample, patient, barcode, ...), or holds text that is different
+    in every row. A file of AnnData is one view, one of MuData one per modality.
 
     Parameters
     ----------
     name_or_path : str or path-like
-        A name in ``CATALOG``, or the path of a text file (``.csv``, ``.tsv``, ``.txt``, also
-        packed), ``.xlsx``, ``.parquet``, ``.feather``, ``.npz``, ``.npy``, ``.mat``, ``.h5``,
-        ``.h5ad`` or ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only these variables, columns,
-        sheets, layers or modalities, and the labels.
+        A name in ``CATALOG``, or the path of a text file (``.csv``, ``.tsv``, ``.txt``,
+        also packed), ``.xlsx``, ``.parquet``, ``.feather``, ``.npz``, ``.npy``,
+        ``.mat``, ``.h5``, ``.h5ad`` or ``.h5mu`` file. ``"file.mat::X1,X2"`` reads only
+        these variables, columns, sheets, layers or modalities, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
-        Whether arrays of an HDF5 file, and the numbers of a parquet file, stay there, to be read
-        some rows at a time; None: those of more than 1 GiB. A ``.npy`` file is always mapped.
+        Whether arrays of an HDF5 file, and the numbers of a parquet file, stay there,
+        to be read some rows at a time; None: those of more than 1 GiB. A ``.npy`` file
+        is always mapped.
     id : str or None, default=None
         Column of a table that holds the ids of the samples.
     samples_in : {"rows", "columns"}, default="rows"
@@ -96,15 +100,15 @@ def load(
     missing : str, number or sequence of these, default=()
         Values of empty cells of a table, such as -9999 or "<0.5".
     labels : str or None, default=None
-        Column, or variable, that holds the labels whatever its values; None takes those named
-        above if their values repeat, and "" takes none.
+        Column, or variable, that holds the labels whatever its values; None takes those
+        named above if their values repeat, and "" takes none.
 
     Returns
     -------
     Dataset
-        Arrays keep single precision; integers become float64. A view on disk has a shape, gives
-        rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it. What cannot be read, or does
-        not fit into memory, raises DatasetError.
+        Arrays keep single precision; integers become float64. A view on disk has a
+        shape, gives rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it. What
+        cannot be read, or does not fit into memory, raises DatasetError.
 
     Examples
     --------
@@ -113,12 +117,18 @@ def load(
     Dataset('digits': 4 views, 1797 samples, 10 classes)
     """
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    values = missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
-    layout = TableLayout(id, samples_in, dropped, tuple(map(str, values)), labels=labels)
+    values = (
+        missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
+    )
+    layout = TableLayout(
+        id, samples_in, dropped, tuple(map(str, values)), labels=labels
+    )
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     check_dropped(dropped, [data])
     if labels and data.label_name != labels:
-        raise DatasetError(f"{data.name}: no column {labels} for the labels; check its name")
+        raise DatasetError(
+            f"{data.name}: no column {labels} for the labels; check its name"
+        )
     return data
 
 
@@ -126,7 +136,9 @@ def check_dropped(names: Iterable[str], data_sets: Sequence[Dataset]) -> None:
     """Refuse a column to drop that no data set had."""
     if absent := sorted({*names}.difference(*(data.dropped for data in data_sets))):
         views = [view for data in data_sets for view in (data.views or {}).values()]
-        near = did_you_mean(absent[0], [c for view in views for c in getattr(view, "columns", ())])
+        near = did_you_mean(
+            absent[0], [c for view in views for c in getattr(view, "columns", ())]
+        )
         raise DatasetError(f"no column {absent[0]} to drop{near}; check its name")
 
 
@@ -142,13 +154,17 @@ def load_with(
     if (entry := find_entry(text)) is not None:
         data = entry.read()
         if kernels and not data.precomputed:
-            raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
+            raise DatasetError(
+                f"{text}: holds views, not kernels; load it without kernels=True"
+            )
         return data
     path, selection = _split(text)
     suffix = unpacked(path).suffix.lower()
     if layout.missing and suffix not in TABLES:
         given = join_words(layout.missing)
-        raise DatasetError(f"{path}: missing={given} is for tables; replace it by NaN in the file")
+        raise DatasetError(
+            f"{path}: missing={given} is for tables; replace it by NaN in the file"
+        )
     try:
         if suffix in (".h5ad", ".h5mu"):
             return read_anndata(path, selection, layout.labels)
@@ -163,12 +179,16 @@ def load_with(
                 return stored
         tables, notes = TABLES[suffix](path, selection, layout)
         columns = frozenset() if TABLES[suffix] is read_sheets else selection
-        return table_dataset(path, tables, layout, selection=columns, kernels=kernels, notes=notes)
+        return table_dataset(
+            path, tables, layout, selection=columns, kernels=kernels, notes=notes
+        )
     except DatasetError:
         raise
     except ImportError as error:
         command = f'pip install "mkclust[{EXTRAS.get(suffix, "hdf5")}]"'
-        raise DatasetError(f"{path}: reading it needs {error.name or error}: {command}") from error
+        raise DatasetError(
+            f"{path}: reading it needs {error.name or error}: {command}"
+        ) from error
     except Exception as error:  # damaged files raise nearly anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         advice = "check that it is complete, of the format of its suffix, and without objects"
@@ -177,7 +197,9 @@ def load_with(
 
 def _is_readable(path: Path) -> bool:
     suffix = unpacked(path).suffix.lower()
-    return TABLES.get(suffix) is read_text or (suffix in SUFFIXES and path == unpacked(path))
+    return TABLES.get(suffix) is read_text or (
+        suffix in SUFFIXES and path == unpacked(path)
+    )
 
 
 def _split(text: str) -> tuple[Path, frozenset[str]]:
@@ -185,9 +207,14 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     name, colons, names = text.rpartition("::")
     if not colons or os.path.exists(text):
         name, colons, names = text, "", ""
-    path, selection = Path(name).expanduser(), frozenset(map(str.strip, names.split(","))) - {""}
+    path, selection = (
+        Path(name).expanduser(),
+        frozenset(map(str.strip, names.split(","))) - {""},
+    )
     if not path.exists():
-        files = filter(_is_readable, path.parent.iterdir() if path.parent.is_dir() else [])
+        files = filter(
+            _is_readable, path.parent.iterdir() if path.parent.is_dir() else []
+        )
         near = did_you_mean(name, [*CATALOG, *map(str, files)])
         problem = f"no such file or data set{near}; check the path, or load {join_words(CATALOG)}"
     elif not path.is_file() or not _is_readable(path):

@@ -20,19 +20,39 @@ from mkclust.datasets.layout import (
     normalize_name,
     unique_names,
 )
-from mkclust.datasets.long_lines import check_cells, check_header, open_lines, shorten_cells
+from mkclust.datasets.long_lines import (
+    check_cells,
+    check_header,
+    open_lines,
+    shorten_cells,
+)
 from mkclust.text import is_number
 
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
-PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+PACKED: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 # The first lines, of at least this number of bytes, decide on separator and encoding.
 HEAD_BYTES = 1 << 18
-# Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id may be
-# spelled like one.
+# Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id
+# may be spelled like one.
 MISSING = frozenset(
-    ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
+    (
+        "",
+        " ",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+    )
 ) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
 
@@ -62,7 +82,9 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
-    may_be_ids = [n for i, n in enumerate(names) if i <= (names[0] == "") or n == layout.id]
+    may_be_ids = [
+        n for i, n in enumerate(names) if i <= (names[0] == "") or n == layout.id
+    ]
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options: Any = {
@@ -102,7 +124,9 @@ def _decode(path: Path, head: bytes) -> tuple[str, str]:
     if not text.strip():
         raise DatasetError(f"{path}: is empty; check that it was written")
     if "\0" in text:
-        raise DatasetError(f"{path}: is not a text file, because it holds zero bytes; check it")
+        raise DatasetError(
+            f"{path}: is not a text file, because it holds zero bytes; check it"
+        )
     return encoding, text
 
 
@@ -117,7 +141,11 @@ def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
         if len(text) > HEAD_BYTES and len(rows) > 1:
             rows = rows[:-1]  # the last one may be cut off
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
-        is_even = len(widths) == 1 and max(widths) - len(rows[0]) in (0, 1) and max(widths) > 1
+        is_even = (
+            len(widths) == 1
+            and max(widths) - len(rows[0]) in (0, 1)
+            and max(widths) > 1
+        )
         found.append((is_even, len(rows[0]), delimiter, rows))
     *_, blank = found
     best = max(found[:-1], key=lambda each: each[:2])
@@ -156,16 +184,21 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
     """Read the selected sheets of a workbook, or its first one."""
     import openpyxl  # noqa: F401 - used by pandas
 
-    check_memory(path, 5 * path.stat().st_size)  # 10 bytes per cell become 50 of objects
+    # 10 bytes per cell become 50 of objects.
+    check_memory(path, 5 * path.stat().st_size)
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = list(map(str, book.sheet_names))
         if unknown := sorted(selection - set(sheets)):
-            raise DatasetError(f"{path}: no sheet {unknown[0]}; select among {', '.join(sheets)}")
+            raise DatasetError(
+                f"{path}: no sheet {unknown[0]}; select among {', '.join(sheets)}"
+            )
         names = [name for name in sheets if name in selection] or sheets[:1]
         # Cells as they are: an id may be spelled like a missing value.
         options: Any = {"header": None, "dtype": object, "na_filter": False}
         cells = {name: book.parse(name, **options) for name in names}
-    tables = {name if selection else path.stem: _sheet(path, cells[name]) for name in names}
+    tables = {
+        name if selection else path.stem: _sheet(path, cells[name]) for name in names
+    }
     others = [name for name in sheets if name not in names]
     return tables, [f"Skipped: the sheets {', '.join(others)}."] if others else []
 
@@ -173,12 +206,18 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if len(cells) < 2:
-        problem = HEADER_ONLY if len(cells) else "the sheet is empty; check that it was written"
+        problem = (
+            HEADER_ONLY
+            if len(cells)
+            else "the sheet is empty; check that it was written"
+        )
         raise DatasetError(f"{path}: {problem}")
     header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index(unique_names(path, header))
-    written = {name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]}
+    written = {
+        name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]
+    }
     return RawTable(frame.mask(frame.isin(MISSING), None).infer_objects(), written)
 
 
@@ -195,5 +234,7 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"
-        raise DatasetError(f"{path}: its index has {frame.index.nlevels} levels; {advice}")
+        raise DatasetError(
+            f"{path}: its index has {frame.index.nlevels} levels; {advice}"
+        )
     return {path.stem: RawTable(frame, {})}, []

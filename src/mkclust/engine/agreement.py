@@ -1,15 +1,15 @@
 r"""What kernels share: unbiased alignments and their p-values.
 
-The diagonal of a kernel says nothing about which samples are alike, but for kernels of many
-dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. The inner products of kernels
-with zero diagonals that are centered accordingly (U-centered) are
+The diagonal of a kernel says nothing about which samples are alike, but for kernels of
+many dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. The inner
+products of kernels with zero diagonals that are centered accordingly (U-centered) are
 
 .. math:: u_{pq} = \frac{1}{n (n - 3)} \left[ \mathrm{Tr}(\tilde K_p \tilde K_q)
     + \frac{1^\top \tilde K_p 1 \; 1^\top \tilde K_q 1}{(n - 1)(n - 2)}
     - \frac{2}{n - 2} 1^\top \tilde K_p \tilde K_q 1 \right]
 
-whose mean over all permutations of one kernel's samples is exactly zero, and whose variance is
-exactly :math:`2 u_{pp} u_{qq} / (n (n - 3))`.
+whose mean over all permutations of one kernel's samples is exactly zero, and whose
+variance is exactly :math:`2 u_{pp} u_{qq} / (n (n - 3))`.
 
 References
 ----------
@@ -22,18 +22,26 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import eigh, eigvalsh, namespace, set_diagonal, sum_of_squares, to_host
+from mkclust.linalg import (
+    eigh,
+    eigvalsh,
+    namespace,
+    set_diagonal,
+    sum_of_squares,
+    to_host,
+)
 from mkclust.types import Array, Float
 
 FEWEST_SAMPLES = 4  # with three nothing is left of U-centered kernels
-# A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
-# identity, up to rounding.
+# A kernel whose squared U-centered norm is below this share of its entries' is a
+# multiple of the identity, up to rounding.
 ROUNDING = 1e-12
-# An inner product of permuted vectors with more excess kurtosis is far from normal in its tail: by
-# Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
+# An inner product of permuted vectors with more excess kurtosis is far from normal in
+# its tail: by Edgeworth's expansion p-values of 1e-5 are then too small by a factor of
+# two and more.
 NOT_NORMAL = 0.1
-# Orders of the samples of each of two kernels, the given one included: more than 200,000
-# pairs, so that twice a p-value can be below 1e-5.
+# Orders of the samples of each of two kernels, the given one included: more than
+# 200,000 pairs, so that twice a p-value can be below 1e-5.
 ORDERS = 448
 # Number of leading directions that are compared.
 DIRECTIONS = 3
@@ -77,11 +85,14 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
 def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     """Return the squared traces of centered kernels over their squared norms, (m,).
 
-    About the number of equal eigenvalues; infinite for a kernel that is zero off its diagonal.
+    About the number of equal eigenvalues; infinite for a kernel that is zero off its
+    diagonal.
     """
     n = products.n_samples
     sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
-    return np.divide(sizes, norms, out=np.full_like(norms, np.inf), where=norms > 0) ** 2
+    return (
+        np.divide(sizes, norms, out=np.full_like(norms, np.inf), where=norms > 0) ** 2
+    )
 
 
 def permutation_scores(alignments: Float, n_samples: int) -> Float:
@@ -94,12 +105,15 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
-    One for a kernel of a single direction. The entries, (m, s, s), are U-centered in place.
+    One for a kernel of a single direction. The entries, (m, s, s), are U-centered in
+    place.
     """
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
     largest = np.array([np.abs(eigvalsh(each)).max() for each in centered])
-    return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
+    return np.minimum(
+        np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0
+    )
 
 
 def u_centered(K: Array) -> Array:
@@ -118,13 +132,14 @@ def u_centered(K: Array) -> Array:
 def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float:
     r"""Return upper bounds of the p-values of alignments, (m, m).
 
-    For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
-    (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
-    unit variance has a larger moment generating function than one of equal terms, each as large as
-    its largest. That sum has a gamma distribution. If the weight of both kernels is on few samples
-    (`are_localized`) the terms are not normal: use `simulated_p_value`. Scores are those of
-    `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with other kernels,
-    (m, o), need the shares of these.
+    For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij}
+    \lambda_i \mu_j (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal
+    :math:`\xi`. No such sum of unit variance has a larger moment generating function
+    than one of equal terms, each as large as its largest. That sum has a gamma
+    distribution. If the weight of both kernels is on few samples (`are_localized`) the
+    terms are not normal: use `simulated_p_value`. Scores are those of
+    `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with
+    other kernels, (m, o), need the shares of these.
     """
     shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
@@ -134,30 +149,36 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
 def row_kurtoses(entries: Array) -> Float:
     """Return the excess kurtosis of the lengths of rows of U-centered kernels, (m,).
 
-    Zero if they are normal, large if the weight of a kernel is on few samples, infinite for zeros.
+    Zero if they are normal, large if the weight of a kernel is on few samples, infinite
+    for zeros.
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
     totals = squared.sum(axis=1, keepdims=True)
-    shares = np.divide(squared, totals, out=np.full_like(squared, np.inf), where=totals > 0)
+    shares = np.divide(
+        squared, totals, out=np.full_like(squared, np.inf), where=totals > 0
+    )
     return squared.shape[1] * (shares**2).sum(axis=1) - 3
 
 
 def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
     """Return for which pairs of kernels the weight is on too few samples for normal terms, (m, m).
 
-    Over all permutations the excess kurtosis of the inner product of two vectors is close to the
-    product of their kurtoses over n (E. J. G. Pitman, Supplement to the JRSS 4, 1937).
+    Over all permutations the excess kurtosis of the inner product of two vectors is
+    close to the product of their kurtoses over n (E. J. G. Pitman, Supplement to the
+    JRSS 4, 1937).
     """
     positive = np.clip(kurtoses, 0, n_samples)
     return np.outer(positive, positive) > NOT_NORMAL * n_samples
 
 
-def simulated_p_value(first: Float, second: Float, orders: np.ndarray | None = None) -> float:
+def simulated_p_value(
+    first: Float, second: Float, orders: np.ndarray | None = None
+) -> float:
     """Return the p-value of the alignment of two kernels by permutations of their samples.
 
-    It is the share of pairs of orders, one for each kernel and the given pair included, in which
-    the leading directions are at least as much alike as in the given pair. Permutations that are
-    not all possible ones are given as orders, (2, ORDERS, s).
+    It is the share of pairs of orders, one for each kernel and the given pair included,
+    in which the leading directions are at least as much alike as in the given pair.
+    Permutations that are not all possible ones are given as orders, (2, ORDERS, s).
     """
     (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
     places = np.arange(len(V))
@@ -165,7 +186,8 @@ def simulated_p_value(first: Float, second: Float, orders: np.ndarray | None = N
         rng = np.random.default_rng(0)
         orders = rng.permuted(np.tile(places, (2, ORDERS, 1)), axis=2)
     orders[:, 0] = places
-    products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))  # (ORDERS, r, ORDERS, r)
+    # (ORDERS, r, ORDERS, r).
+    products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))
     alike = np.einsum("airj,i,j->ar", products**2, left, right)
     # Equivalent orders differ by rounding.
     least = alike[0, 0] * (1 - ROUNDING**0.5)

@@ -1,14 +1,16 @@
 """Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
 
-Residuals cannot tell: an invariant subspace has none, whatever lies outside of it. Let V hold
-orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue of the kernel K in
-the complement of V exceed s. Then, for all tau > s, by the Schur complement,
+Residuals cannot tell: an invariant subspace has none, whatever lies outside of it. Let
+V hold orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue
+of the kernel K in the complement of V exceed s. Then, for all tau > s, by the Schur
+complement,
 
     K <= V (diag(t) + R^T R / (tau - s)) V^T + tau (I - V V^T),
 
-so the k largest eigenvalues of K sum to no more than the k largest of the matrix in parentheses and
-of copies of tau. A search bounds s but for a stated probability; a proof shows by a Cholesky
-factorization that a right side of this kind minus K is positive semidefinite.
+so the k largest eigenvalues of K sum to no more than the k largest of the matrix in
+parentheses and of copies of tau. A search bounds s but for a stated probability; a
+proof shows by a Cholesky factorization that a right side of this kind minus K is
+positive semidefinite.
 """
 
 from dataclasses import dataclass, replace
@@ -42,15 +44,19 @@ from mkclust.types import Array, Float
 PROBABILITY = 1e-9
 # The highest probability at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# Random vectors that a search starts from, and how many times each is multiplied at most.
+# Random vectors that a search starts from, and how many times each is multiplied at
+# most.
 PROBES, MAX_STEPS = 16, 24
-# Random vectors if each product reads all kernels anew: more vectors take little longer.
+# Random vectors if each product reads all kernels anew: more vectors take little
+# longer.
 STREAMED_PROBES = 32
-# Steps after which a search stops that will not be conclusive, if each reads all kernels anew.
+# Steps after which a search stops that will not be conclusive, if each reads all
+# kernels anew.
 STREAMED_STEPS = 6
 # Steps of a search between two iterations of a method; the last iteration is certified.
 PASSING_STEPS = 8
-# Most samples with which a proof takes less time than a search, on a host and on an accelerator.
+# Most samples with which a proof takes less time than a search, on a host and on an
+# accelerator.
 PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
 # Most samples of streamed kernels whose mix is held, after one pass over them.
 MOST_HELD = 2000
@@ -68,7 +74,8 @@ class Certificate:
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
-    # Upper bound on the probability that a search missed a relevant eigenvalue: zero if proved.
+    # Upper bound on the probability that a search missed a relevant eigenvalue: zero if
+    # proved.
     probability: float = 0.0
 
     def __str__(self) -> str:
@@ -84,8 +91,10 @@ class Certificate:
 class MissedSearch(NamedTuple):
     """The result of a search outside the known eigenvectors."""
 
-    vectors: Array | None  # orthonormal ones that were missed, orthogonal to those known
-    probability: float  # if there are none: of having missed a relevant eigenvalue, at most
+    # Orthonormal ones that were missed, orthogonal to those known.
+    vectors: Array | None
+    # If there are none: of having missed a relevant eigenvalue, at most.
+    probability: float
     n_products: int  # the number of blocks of vectors that were multiplied
     largest: float = np.inf  # the largest Ritz value outside of the known vectors
 
@@ -119,10 +128,10 @@ def certify(
 ) -> Verdict:
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
-    By default a proof comes first if it is faster, and last if a search is inconclusive and the
-    mix is in memory; ``prove=True`` proves in any case, False only searches. The search has the
-    other options of `search_missed`. If neither is conclusive, a weaker certificate states the
-    error that the search does exclude.
+    By default a proof comes first if it is faster, and last if a search is inconclusive
+    and the mix is in memory; ``prove=True`` proves in any case, False only searches.
+    The search has the other options of `search_missed`. If neither is conclusive, a
+    weaker certificate states the error that the search does exclude.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
@@ -136,7 +145,9 @@ def certify(
     in_memory = stack.in_memory or (n <= MOST_HELD and has_room)
     can_prove = prove == "auto" and in_memory and has_room
     # A search in streamed kernels takes several passes over them, a proof one.
-    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(V) else PROVED_FIRST)
+    is_fast = n <= (
+        PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(V) else PROVED_FIRST
+    )
     is_fast |= not stack.in_memory
     proves_first = prove is True or (can_prove and is_fast)
 
@@ -188,10 +199,11 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
 
     .. math:: \tau I + V \mathrm{diag}(t_i + d_i - \tau) V^\top - K
 
-    over the k leading vectors that succeeds shows that this matrix is positive semidefinite, and so
-    that the k largest eigenvalues of K sum to at most :math:`\sum_{i \le k} t_i + d_i`. What the
-    rounding of the factorization may hide [1]_ is taken from tau beforehand. M holds K in double
-    precision, and is overwritten.
+    over the k leading vectors that succeeds shows that this matrix is positive
+    semidefinite, and so that the k largest eigenvalues of K sum to at most
+    :math:`\sum_{i \le k} t_i + d_i`. What the rounding of the factorization may hide
+    [1]_ is taken from tau beforehand. M holds K in double precision, and is
+    overwritten.
 
     References
     ----------
@@ -208,8 +220,8 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     free -= stretch * float((values - values.min()).sum() + allowed_error)
     squares = to_host(xp.sum(R * R, axis=0))
     shares = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
-    # Half of the error follows the residuals, a quarter is for all directions of the partition
-    # alike, and a quarter for those outside.
+    # Half of the error follows the residuals, a quarter is for all directions of the
+    # partition alike, and a quarter for those outside.
     outside = free / (4 * k)
     gains = values - values.min() + free * (shares / 2 + 1 / (4 * k))
     tau = float(values.min()) + outside
@@ -240,13 +252,14 @@ def search_missed(
 ) -> MissedSearch:
     """Search the complement of known vectors for eigenvalues that belong to the k largest.
 
-    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known, underestimate the
-    largest eigenvalue there with `miss_probability`. The search stops when an eigenvalue that is
-    not harmless was missed with at most the given ``probability``, or after ``max_steps``, or after
-    ``sure_steps`` (all, by default) if it is clear that these would not be enough. Products
-    have a relative ``rounding``, and eigenvalues of K may be off by ``mix_error``: then the search
-    is in single precision. The random vectors depend on ``seed``, the number of the search in a
-    solve, and on its `search_key`.
+    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known,
+    underestimate the largest eigenvalue there with `miss_probability`. The search stops
+    when an eigenvalue that is not harmless was missed with at most the given
+    ``probability``, or after ``max_steps``, or after ``sure_steps`` (all, by default)
+    if it is clear that these would not be enough. Products have a relative
+    ``rounding``, and eigenvalues of K may be off by ``mix_error``: then the search is
+    in single precision. The random vectors depend on ``seed``, the number of the search
+    in a solve, and on its `search_key`.
     """
     values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error
@@ -265,7 +278,8 @@ def search_missed(
             return MissedSearch(None, reached, step - 1, largest)
         share = 1 - largest / harmless if harmless > 0 else 0.0
         reached = miss_probability(n - n_known, step, share, n_probes)
-        # Failures are nested over the steps, so that the search may stop after any step.
+        # Failures are nested over the steps, so that the search may stop after any
+        # step.
         if reached <= probability:
             return MissedSearch(None, probability, step, largest)
         if largest > missing:
@@ -297,7 +311,8 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
     low, high = -50.0, 0.0  # exponents of the distance as a share of tau
     if not is_allowed(tau):
         return 0.0
-    # To a tenth, or until little is left of the distance to the eigenvalues that are known.
+    # To a tenth, or until little is left of the distance to the eigenvalues that are
+    # known.
     little = 0.02 * max(1 - float(values[-1]) / tau, 0.0)
     while high - low > 0.1 and 2**high > little:
         middle = (low + high) / 2
@@ -308,12 +323,15 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
 def highest_missed(found: MissedSearch, n: int, n_probes: int) -> float:
     """Return the eigenvalue that an inconclusive search excludes but for `HIGHEST_PROBABILITY`.
 
-    This is `miss_probability`, solved for the share. Whether the random vectors are unlucky does
-    not depend on the number of steps, so that the search may have stopped after any.
+    This is `miss_probability`, solved for the share. Whether the random vectors are
+    unlucky does not depend on the number of steps, so that the search may have stopped
+    after any.
     """
     if found.n_products < 1:
         return np.inf
-    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, HIGHEST_PROBABILITY)
+    share_of_one = scipy.special.betaincinv(
+        n_probes / 2, (n - 1) / 2, HIGHEST_PROBABILITY
+    )
     exponent = np.arccosh(share_of_one**-0.5)
     share = np.tanh(exponent / (2 * found.n_products - 1)) ** 2
     return float(max(found.largest, 0.0) / (1 - share))
@@ -338,18 +356,20 @@ def error_if_below(relaxation: Relaxation, outside: float) -> float:
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
     r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
 
-    Let A be positive semidefinite of size n with the largest eigenvalue one, u its eigenvector, X a
-    Gaussian matrix of b columns (probes), and x = X X^T u / |X^T u|. All :math:`p(A) x` with
-    polynomials p of degree q - 1 are in the space that q steps reach. Let e be the share,
-    :math:`1 - e = \cosh^{-2} \varphi`, and :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`
-    (Chebyshev), for which :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
-    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`. Then the Rayleigh quotient of
-    :math:`p(A) x` is at least 1 - e, whatever the spectrum is, unless
+    Let A be positive semidefinite of size n with the largest eigenvalue one, u its
+    eigenvector, X a Gaussian matrix of b columns (probes), and x = X X^T u / |X^T u|.
+    All :math:`p(A) x` with polynomials p of degree q - 1 are in the space that q steps
+    reach. Let e be the share, :math:`1 - e = \cosh^{-2} \varphi`, and :math:`p(t) =
+    U_{2 q - 2}(\sqrt{t / (1 - e)})` (Chebyshev), for which :math:`(1 - e - t) p(t)^2
+    \le 1 - e` below 1 - e and :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`.
+    Then the Rayleigh quotient of :math:`p(A) x` is at least 1 - e, whatever the
+    spectrum is, unless
 
     .. math:: |x - u u^T x|^2 > \sinh^2((2 q - 1) \varphi)\, (u^T x)^2 .
 
-    The left side has a chi-squared distribution with n - 1 degrees of freedom, :math:`(u^T x)^2` an
-    independent one with b. For b = 1 that is, but for a constant, Theorem 4.2 of [1]_.
+    The left side has a chi-squared distribution with n - 1 degrees of freedom,
+    :math:`(u^T x)^2` an independent one with b. For b = 1 that is, but for a constant,
+    Theorem 4.2 of [1]_.
 
     References
     ----------
@@ -360,15 +380,17 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
         return 1.0
     with np.errstate(divide="ignore"):
         exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
-    share_of_one = (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
+    share_of_one = (
+        (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
+    )
     return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
 
 
 def search_key(random_state: Any) -> int:
     """Return the key of the random vectors of searches; the state of a generator is not changed.
 
-    A kernel made against these vectors can hide an eigenvector from a search, so that its
-    probability holds for kernels that do not depend on its key.
+    A kernel made against these vectors can hide an eigenvector from a search, so that
+    its probability holds for kernels that do not depend on its key.
     """
     if random_state is None:
         return 0
@@ -377,7 +399,9 @@ def search_key(random_state: Any) -> int:
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
 
 
-def relax_from(K: Any, n_clusters: int, *, tol: float, start: Array | None) -> Relaxation:
+def relax_from(
+    K: Any, n_clusters: int, *, tol: float, start: Array | None
+) -> Relaxation:
     """Solve the relaxed problem of one kernel, from the vectors of a similar one if known.
 
     These may be orthogonal to some eigenvectors, which are searched for.

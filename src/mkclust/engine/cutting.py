@@ -24,15 +24,17 @@ class CuttingSurfaces:
     .. math:: \min_{\gamma \in \Delta} J(\gamma), \qquad
               J(\gamma) = \max_P \sum_p \gamma_p^2 \langle K_p, P \rangle + b(P)
 
-    Every evaluation of J yields an alignment vector ``a_p = <K_p, P>``, and with it a surface
-    ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
-    weights; the offset b, zero but for an anchored problem, does not depend on the weights. The
-    mixture of all surfaces with the largest minimum gives a certified lower bound on the global
-    minimum of J, and the minimizer of that mixture is where J is evaluated next. If J has a kink
-    (equal eigenvalues), the optimal P is a mixture of projectors, and such a mixture is kept.
+    Every evaluation of J yields an alignment vector ``a_p = <K_p, P>``, and with it a
+    surface ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at
+    the evaluated weights; the offset b, zero but for an anchored problem, does not
+    depend on the weights. The mixture of all surfaces with the largest minimum gives a
+    certified lower bound on the global minimum of J, and the minimizer of that mixture
+    is where J is evaluated next. If J has a kink (equal eigenvalues), the optimal P is
+    a mixture of projectors, and such a mixture is kept.
     """
 
-    # A surface with a smaller share is inactive; keeping it only slows the mixture down.
+    # A surface with a smaller share is inactive; keeping it only slows the mixture
+    # down.
     NEGLIGIBLE = 1e-14
 
     def __init__(self, weights: Float, rounding: float = 0.0):
@@ -53,11 +55,15 @@ class CuttingSurfaces:
         else:
             start = np.append(self._shares, 0.0)
             if best_response(start @ self._alignments)[1] == 0:
-                # From a bound of zero no gradient leads away; the middle is a better start.
+                # From a bound of zero no gradient leads away; the middle is a better
+                # start.
                 start = np.full(len(start), 1 / len(start))
             self._shares = best_mixture(self._alignments, start, self._offsets)
             active = self._shares > self.NEGLIGIBLE
-            self._alignments, self._shares = self._alignments[active], self._shares[active]
+            self._alignments, self._shares = (
+                self._alignments[active],
+                self._shares[active],
+            )
             self._offsets = self._offsets[active]
             self._shares /= self._shares.sum()
         self.weights, bound = best_response(self._shares @ self._alignments)
@@ -73,15 +79,17 @@ class CuttingSurfaces:
     ) -> tuple[Float, Evaluation, list[tuple[float, float]]]:
         """Evaluate and cut until the relative gap is below ``tol``.
 
-        Return the best weights, the evaluation there, and the best values with their lower bounds.
-        The first two of an earlier call may be ``known``, to go on from there.
+        Return the best weights, the evaluation there, and the best values with their
+        lower bounds. The first two of an earlier call may be ``known``, to go on from
+        there.
         """
         weights, best = known or (self.weights, None)
         history = list[tuple[float, float]]()
         # No further surface makes up for the rounding of the bound.
         limit = tol + self.rounding
         while best is None or (
-            best.value - self.lower_bound > limit * best.value and len(history) < max_evaluations
+            best.value - self.lower_bound > limit * best.value
+            and len(history) < max_evaluations
         ):
             evaluation = evaluate(self.weights)
             if best is None or evaluation.value < best.value:

@@ -1,7 +1,8 @@
 """The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone.
 
-One routine serves for all: block Krylov spaces, restarted from their Ritz vectors. Of a kernel it
-asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.rows`` if the whole space is cheaper.
+One routine serves for all: block Krylov spaces, restarted from their Ritz vectors. Of a
+kernel it asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.rows`` if the whole
+space is cheaper.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ from mkclust.types import Array, Float
 
 # The relative rounding of double precision.
 EPS = float(np.finfo(np.float64).eps)
-# On an accelerator, from this many samples on, blocks hold a multiple of so many vectors.
+# On an accelerator, from this many samples on, blocks hold a multiple of so many
+# vectors.
 FEWEST_WIDE, MULTIPLE = 8000, 64
 # Blocks of vectors that a Krylov space holds before it is restarted.
 BLOCKS = 8
@@ -40,8 +42,8 @@ CONVERGENCE_RATE = 10.0
 MOST_STEPS = 4
 # Decompositions without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Products with one vector that a search for extreme eigenvalues takes: with two at a time, each
-# takes three times as long.
+# Products with one vector that a search for extreme eigenvalues takes: with two at a
+# time, each takes three times as long.
 EXTREME_PRODUCTS = 10
 
 
@@ -50,12 +52,15 @@ class Relaxation:
     """The relaxed k-means clustering of one kernel: its leading eigenvectors."""
 
     n_clusters: int  # how many of the eigenvectors make up the partition, k
-    # Orthonormal, (n_samples, b); the first k are the partition, the others follow in the spectrum.
+    # Orthonormal, (n_samples, b); the first k are the partition, the others follow in
+    # the spectrum.
     vectors: Array
     eigenvalues: Float  # falling, (b,)
-    # By how much the sum of the first k may still be too small, judged by the residuals.
+    # By how much the sum of the first k may still be too small, judged by the
+    # residuals.
     error: float = 0.0
-    # K V - V diag(eigenvalues); None if the vectors are those of a dense eigendecomposition.
+    # K V - V diag(eigenvalues); None if the vectors are those of a dense
+    # eigendecomposition.
     residuals: Any = None
 
     @property
@@ -105,19 +110,24 @@ def relax(
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
-    The tolerance is the relative error allowed in the sum of the k largest eigenvalues. Directions
-    orthogonal to `start` may never be found (`mkclust.engine.certificate.relax_from` searches for
-    them); `products` are those of the kernel with it, if they are known. Arrays of length n use
-    `dtype`; `width` vectors are returned, by default `block_width`.
+    The tolerance is the relative error allowed in the sum of the k largest eigenvalues.
+    Directions orthogonal to `start` may never be found
+    (`mkclust.engine.certificate.relax_from` searches for them); `products` are those of
+    the kernel with it, if they are known. Arrays of length n use `dtype`; `width`
+    vectors are returned, by default `block_width`.
     """
     width = width or block_width(K.n_samples, n_clusters)
     if width >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
-    vectors = zeros((K.n_samples, 0), K.like, dtype) if start is None else astype(start, dtype)
+    vectors = (
+        zeros((K.n_samples, 0), K.like, dtype)
+        if start is None
+        else astype(start, dtype)
+    )
     if (n_drawn := width - vectors.shape[1]) > 0:
         drawn = random_signs((K.n_samples, n_drawn), K.like, dtype)
-        # Images of random vectors lean towards the leading eigenvectors; if the rank is too low for
-        # that, the random vectors themselves fill up.
+        # Images of random vectors lean towards the leading eigenvectors; if the rank is
+        # too low for that, the random vectors themselves fill up.
         for fresh in (K @ drawn, drawn):
             if vectors.shape[1] < width:
                 vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
@@ -127,11 +137,13 @@ def relax(
 def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
     """Return how many vectors to iterate together, or n if the whole space is cheaper.
 
-    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast as few:
-    with more of them, weights take fewer passes over all kernels, and searches fewer steps.
+    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast
+    as few: with more of them, weights take fewer passes over all kernels, and searches
+    fewer steps.
     """
     wide = wide and n >= FEWEST_WIDE
-    # Guard vectors speed up the convergence, shorten searches, and hold the partners of a tie.
+    # Guard vectors speed up the convergence, shorten searches, and hold the partners of
+    # a tie.
     width = n_clusters + max(16 if wide else 8, n_clusters // 4)
     width = MULTIPLE * -(-width // MULTIPLE) if wide else width
     return n if n <= 200 or 5 * width >= n else width
@@ -163,7 +175,9 @@ def rayleigh_ritz(
     return ritz_vectors(n_clusters, vectors @ rotation, products @ rotation, values)
 
 
-def ritz_vectors(n_clusters: int, vectors: Array, products: Array, values: Float) -> Relaxation:
+def ritz_vectors(
+    n_clusters: int, vectors: Array, products: Array, values: Float
+) -> Relaxation:
     """Return Ritz vectors with their residuals, and the error that these leave open."""
     residuals = products - vectors * to_device(values, vectors, precision_of(vectors))
     lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
@@ -174,23 +188,29 @@ def ritz_vectors(n_clusters: int, vectors: Array, products: Array, values: Float
 def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
 
-    An eigenvalue is at most a residual away, and at most its square over the distance to the
-    spectrum outside of the block, which begins about where the block ends.
+    An eigenvalue is at most a residual away, and at most its square over the distance
+    to the spectrum outside of the block, which begins about where the block ends.
     """
     outside, lengths = values[-1] + lengths[-1], lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
     return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
 
 
-def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) -> Relaxation:
+def improve(
+    K: Any, start: Relaxation, tol: float, *, max_products: int = 1000
+) -> Relaxation:
     """Improve leading eigenvectors until the error of their sum is below a share of it."""
     goal = max(tol, EPS) * start.value
     if start.error <= goal:
         return start
     space, best, n_waited = Krylov(K, start), start.error, 0
-    while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
+    while (
+        space.error > goal and space.n_products < max_products and n_waited < PATIENCE
+    ):
         ratio = space.error / max(goal, EPS * space.error)
-        n_steps = int(np.clip(np.ceil(np.log(ratio) / np.log(CONVERGENCE_RATE)), 1, MOST_STEPS))
+        n_steps = int(
+            np.clip(np.ceil(np.log(ratio) / np.log(CONVERGENCE_RATE)), 1, MOST_STEPS)
+        )
         for _ in range(n_steps):
             if not space.expand():
                 max_products = 0  # an invariant space: the residuals are rounding
@@ -203,13 +223,18 @@ def improve(K: Any, start: Relaxation, tol: float, *, max_products: int = 1000) 
 class Krylov:
     """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
 
-    ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of the rest:
-    products with the basis are neither kept nor computed again. It is restarted when it holds
-    ``most_vectors``. It begins with ``rest``, by default the residuals of the start.
+    ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of
+    the rest: products with the basis are neither kept nor computed again. It is
+    restarted when it holds ``most_vectors``. It begins with ``rest``, by default the
+    residuals of the start.
     """
 
     def __init__(
-        self, K: Any, start: Relaxation, most_vectors: int | None = None, rest: Array | None = None
+        self,
+        K: Any,
+        start: Relaxation,
+        most_vectors: int | None = None,
+        rest: Array | None = None,
     ):
         n, self.width = start.vectors.shape
         self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
@@ -224,7 +249,11 @@ class Krylov:
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest
         self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
-        self.values, self._S, self.error = start.eigenvalues, np.eye(self.size), start.error
+        self.values, self._S, self.error = (
+            start.eigenvalues,
+            np.eye(self.size),
+            start.error,
+        )
 
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
@@ -254,26 +283,36 @@ class Krylov:
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
         self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
-        share, gram = self._S[self._last, : self.width], to_host(self._rest.T @ self._rest)
+        share, gram = (
+            self._S[self._last, : self.width],
+            to_host(self._rest.T @ self._rest),
+        )
         squares = np.einsum("ij,ij->j", share, gram @ share)
         lengths = np.sqrt(np.maximum(squares, 0))
         self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
 
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
-        turn = to_device(np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype)
-        vectors, values = (turn @ self.rows[: self.size, :]).T, self.values[: self.width]
+        turn = to_device(
+            np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype
+        )
+        vectors, values = (
+            (turn @ self.rows[: self.size, :]).T,
+            self.values[: self.width],
+        )
         residuals = self._rest @ turn[:, self._last].T
         return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
-def extreme_eigenvalues(K: Any, *, converged: bool = False) -> tuple[float, float, float]:
+def extreme_eigenvalues(
+    K: Any, *, converged: bool = False
+) -> tuple[float, float, float]:
     """Return the smallest eigenvalue of a symmetric kernel, the largest by size, and an error.
 
-    For many samples by a few Lanczos steps: the true smallest eigenvalue can only be lower, so a
-    negative one proves a kernel indefinite; finding none is evidence, not proof. If they are to be
-    ``converged``, this goes on until the smallest is too high by that error at most, about six
-    digits.
+    For many samples by a few Lanczos steps: the true smallest eigenvalue can only be
+    lower, so a negative one proves a kernel indefinite; finding none is evidence, not
+    proof. If they are to be ``converged``, this goes on until the smallest is too high
+    by that error at most, about six digits.
     """
     n = K.n_samples
     if n <= FEW_SAMPLES:

@@ -1,17 +1,18 @@
 r"""What kernels share if their samples come in groups: families, patients, batches, plates.
 
-Samples of a group are alike in everything, so only two kinds of shuffling leave independent views
-as they are: of the samples within their groups, and of whole groups.
+Samples of a group are alike in everything, so only two kinds of shuffling leave
+independent views as they are: of the samples within their groups, and of whole groups.
 
-**Within.** Let :math:`K_{gh}` be the entries between two groups, without the means of its rows and
-columns, and U-centered for one group. Over all permutations of the samples of each group, the sum
-of the inner products of all these blocks has mean zero and exactly the variance
+**Within.** Let :math:`K_{gh}` be the entries between two groups, without the means of
+its rows and columns, and U-centered for one group. Over all permutations of the samples
+of each group, the sum of the inner products of all these blocks has mean zero and
+exactly the variance
 
 .. math:: 2 \sum_{gh} \|K_{gh}\|^2 \|L_{gh}\|^2 / d_{gh}, \qquad
     d_{gh} = (n_g - 1) (n_h - 1), \; d_{gg} = n_g (n_g - 3)
 
-**Between.** Groups are compared by the means of equally many of their samples, which makes them
-exchangeable whatever their sizes are.
+**Between.** Groups are compared by the means of equally many of their samples, which
+makes them exchangeable whatever their sizes are.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ import numpy as np
 from mkclust.engine.agreement import FEWEST_SAMPLES, u_centered
 from mkclust.types import Float
 
-# Fewer samples of a group are taken to compare samples within groups only if there are fewer.
+# Fewer samples of a group are taken to compare samples within groups only if there are
+# fewer.
 FEWEST_PER_GROUP = 8
 
 
@@ -32,7 +34,8 @@ class WithinGroups:
     groups: np.ndarray  # of the rows, (s,), rising
     entries: Float  # of the centered blocks, (m, s, s)
     products: Float  # (m, m)
-    deviations: Float  # over all permutations within groups, (m, m); zero if nothing varies
+    # Over all permutations within groups, (m, m); zero if nothing varies.
+    deviations: Float
 
     @property
     def scores(self) -> Float:
@@ -47,14 +50,18 @@ class WithinGroups:
 
     def _over_deviations(self, products: Float) -> Float:
         varies = self.deviations > 0
-        return np.divide(products, self.deviations, out=np.zeros_like(products), where=varies)
+        return np.divide(
+            products, self.deviations, out=np.zeros_like(products), where=varies
+        )
 
 
 def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
     """Compare kernels by the differences within groups, given their entries, (m, s, s)."""
     order = np.argsort(groups, kind="stable")
     _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
-    blocks = np.stack([_centered_blocks(K[np.ix_(order, order)], starts, sizes) for K in entries])
+    blocks = np.stack(
+        [_centered_blocks(K[np.ix_(order, order)], starts, sizes) for K in entries]
+    )
 
     flat = blocks.reshape(len(blocks), -1)
     squares = np.stack([_sum_blocks(K * K, starts).reshape(-1) for K in blocks])
@@ -68,7 +75,9 @@ def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
 
 def _centered_blocks(K: Float, starts: np.ndarray, sizes: np.ndarray) -> Float:
     """Return a kernel whose blocks between groups have no means; rows are sorted by group."""
-    K = K - np.repeat(np.add.reduceat(K, starts, axis=0) / sizes[:, None], sizes, axis=0)
+    K = K - np.repeat(
+        np.add.reduceat(K, starts, axis=0) / sizes[:, None], sizes, axis=0
+    )
     K -= np.repeat(np.add.reduceat(K, starts, axis=1) / sizes, sizes, axis=1)
     for start, size in zip(starts, sizes, strict=True):
         own = slice(start, start + size)
@@ -80,13 +89,17 @@ def _sum_blocks(values: Float, starts: np.ndarray) -> Float:
     return np.add.reduceat(np.add.reduceat(values, starts, axis=0), starts, axis=1)
 
 
-def orders_within_groups(groups: np.ndarray, n_orders: int, rng: np.random.Generator) -> np.ndarray:
+def orders_within_groups(
+    groups: np.ndarray, n_orders: int, rng: np.random.Generator
+) -> np.ndarray:
     """Return random orders of samples, sorted by group, that shuffle each group, (n_orders, s)."""
     keys = rng.random((n_orders, len(groups)))
     return np.argsort(groups + keys, axis=1)
 
 
-def draw_members(groups: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def draw_members(
+    groups: np.ndarray, n_samples: int, rng: np.random.Generator
+) -> np.ndarray:
     """Return rising numbers of samples of whole groups, or of large parts of large groups."""
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     most = max(n_samples // len(numbers), FEWEST_PER_GROUP)
@@ -96,11 +109,13 @@ def draw_members(groups: np.ndarray, n_samples: int, rng: np.random.Generator) -
     return np.flatnonzero(drawn & (_places_in_group(codes, rng) < most))
 
 
-def draw_equally(groups: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def draw_equally(
+    groups: np.ndarray, n_samples: int, rng: np.random.Generator
+) -> np.ndarray:
     """Return equally many samples of every group, at random, one row of numbers per group, (g, t).
 
-    As many as the smallest group has, or as one can take of ``n_samples``; of some of the groups if
-    there are more than these.
+    As many as the smallest group has, or as one can take of ``n_samples``; of some of
+    the groups if there are more than these.
     """
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     n_each = max(min(int(sizes.min()), n_samples // len(numbers)), 1)

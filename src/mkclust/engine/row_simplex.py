@@ -28,20 +28,22 @@ class RowMinimum(NamedTuple):
     converged: bool  # whether the gap is as small as asked for
 
 
-def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: Array) -> RowMinimum:
+def minimize_over_rows(
+    product: Callable[[Array], Array], bound: Array, start: Array
+) -> RowMinimum:
     r"""Minimize a sum of convex quadratics, one per column, over rows on the simplex.
 
     .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1} \tfrac12 \sum_p \theta_p^\top Q_p \theta_p,
               \qquad 0 \preceq Q_p \preceq \mathrm{diag}(d_p)
 
-    By accelerated gradient steps in the metric of the bound, which makes a line search unnecessary;
-    the momentum restarts when it leads up. The Frank-Wolfe gap
-    :math:`\sum_i (g_i^\top \theta_i - \min_p g_{ip})`, with g the gradient, bounds the distance to
-    the minimum.
+    By accelerated gradient steps in the metric of the bound, which makes a line search
+    unnecessary; the momentum restarts when it leads up. The Frank-Wolfe gap
+    :math:`\sum_i (g_i^\top \theta_i - \min_p g_{ip})`, with g the gradient, bounds the
+    distance to the minimum.
 
-    ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the bound has
-    columns ``d_p``. The result is never worse than the start. An indefinite matrix that makes the
-    quadratic negative is an ArithmeticError.
+    ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``, and the
+    bound has columns ``d_p``. The result is never worse than the start. An indefinite
+    matrix that makes the quadratic negative is an ArithmeticError.
     """
     xp = namespace(bound)
     smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0
@@ -52,8 +54,9 @@ def minimize_over_rows(product: Callable[[Array], Array], bound: Array, start: A
         value, size = float(xp.sum(x * gradient)) / 2, float(xp.sum(x * d * x)) / 2
         if value < -INDEFINITE * size:
             raise ArithmeticError(
-                f"the quadratic program of the samples' weights falls to {value / size:.1e} "
-                "times its bound, below zero: the kernels are indefinite; pass psd='clip'"
+                "the quadratic program of the samples' weights falls to "
+                f"{value / size:.1e} times its bound, below zero: the kernels are "
+                "indefinite; pass psd='clip'"
             )
         value = max(value, 0.0)
         # No minimum is below zero either.

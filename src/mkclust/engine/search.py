@@ -1,7 +1,7 @@
 """Weights and leading eigenvectors together, to a certified gap.
 
-The same search is run twice, on the kernels in single precision, and from its weights and vectors
-on the kernels as they are.
+The same search is run twice, on the kernels in single precision, and from its weights
+and vectors on the kernels as they are.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,14 @@ from mkclust.engine.certificate import (
     rounding_of_entries,
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.eigen import Relaxation, block_width, improve, relax, relax_whole, ritz_vectors
+from mkclust.engine.eigen import (
+    Relaxation,
+    block_width,
+    improve,
+    relax,
+    relax_whole,
+    ritz_vectors,
+)
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -37,8 +44,8 @@ from mkclust.linalg.memory import fits
 from mkclust.linalg.threads import FEW_SAMPLES, one_thread, one_thread_if_small
 from mkclust.types import Array, Float
 
-# Between two passes the error of eigenvectors is reduced to this share, by products with one mix:
-# about as much of it comes back as the weights move.
+# Between two passes the error of eigenvectors is reduced to this share, by products
+# with one mix: about as much of it comes back as the weights move.
 INNER_SHARE = 1e-2
 # Most products with one mix between two passes over all kernels.
 INNER_PRODUCTS = 12
@@ -54,8 +61,8 @@ ROUNDED = 1e-4
 INHERITED = 0.05
 # The tolerance below which provisional eigenvectors also need double precision.
 LEAST_TOLERANCE_FROM_SINGLE = 1e-11
-# A certificate is asked for once the residuals suggest an error below this share of the one
-# allowed, so that a search is short.
+# A certificate is asked for once the residuals suggest an error below this share of the
+# one allowed, so that a search is short.
 ENOUGH = 0.3
 # How often eigenvectors too poor for a certificate are improved.
 REFINEMENTS = 2
@@ -67,9 +74,11 @@ MOST_WHOLE = 2000
 ALIGNMENT_ROUNDINGS = 2
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
-# The share that they may use if the eigenvectors are found already, so that a certificate follows.
+# The share that they may use if the eigenvectors are found already, so that a
+# certificate follows.
 FOR_CERTIFICATE = 0.9
-# A basis holds at most, and a restart keeps, this many times the vectors that are iterated.
+# A basis holds at most, and a restart keeps, this many times the vectors that are
+# iterated.
 MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 
 
@@ -101,7 +110,8 @@ class Search:
     """The result of a search for weights."""
 
     weights: Float  # the mix's coefficients are their squares
-    relaxation: Relaxation  # the partition of that mix, kernels of fixed coefficient included
+    # The partition of that mix, kernels of fixed coefficient included.
+    relaxation: Relaxation
     # Best objective and certified lower bound after each iteration, (n_iter, 2).
     history: Float
     converged: bool  # whether the certified relative gap is below the tolerance
@@ -127,22 +137,25 @@ def search(
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}(H^\top (\sum_p \gamma_p^2 K_p + K_{\mathrm{fixed}}) H)
 
-    In each iteration the problem restricted to a basis V is solved to a tolerance matched to the
-    error of V; then V is expanded by the leading eigenvectors of the mix just found, or by their
-    residuals if the kernels are not in memory. Alignments measured in V belong to vectors over all
-    samples, so their surfaces stay valid however V changes: the lower bound is exact. The upper
-    bound is the eigenvalue sum found plus its error, which is proved or searched for
-    (`mkclust.engine.certificate`, with ``prove`` and ``key``).
+    In each iteration the problem restricted to a basis V is solved to a tolerance
+    matched to the error of V; then V is expanded by the leading eigenvectors of the mix
+    just found, or by their residuals if the kernels are not in memory. Alignments
+    measured in V belong to vectors over all samples, so their surfaces stay valid
+    however V changes: the lower bound is exact. The upper bound is the eigenvalue sum
+    found plus its error, which is proved or searched for (`mkclust.engine.certificate`,
+    with ``prove`` and ``key``).
 
-    ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the stack have a
-    coefficient of one. ``start`` may be the orthonormal partition of similar kernels.
+    ``tol`` is the relative gap at which to stop. The last ``n_fixed`` kernels of the
+    stack have a coefficient of one. ``start`` may be the orthonormal partition of
+    similar kernels.
     """
     n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
     is_there = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
     width = block_width(n, n_clusters, wide=is_there)
     problem = Problem(n_clusters, n_weights, n_fixed, width, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
-    # Beside an accelerator, the host decomposes small matrices, for which threads only wait.
+    # Beside an accelerator, the host decomposes small matrices, for which threads only
+    # wait.
     with one_thread() if is_there else one_thread_if_small(n):
         if n <= FEW_SAMPLES:
             stack = stack.held() or stack
@@ -150,7 +163,9 @@ def search(
             return _search_whole_space(stack, problem, uniform)
         found = _search_in_steps(stack, problem, uniform, start)
     n_left = max_iter - len(found.history)
-    is_large = n > MOST_WHOLE or not fits(16 * n**2, available=free_bytes(found.relaxation.vectors))
+    is_large = n > MOST_WHOLE or not fits(
+        16 * n**2, available=free_bytes(found.relaxation.vectors)
+    )
     if found.converged or n_left <= 0 or is_large:
         return found
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
@@ -158,10 +173,13 @@ def search(
     return replace(whole, history=history, n_passes=found.n_passes + whole.n_passes)
 
 
-def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
+def _search_in_steps(
+    stack: Any, problem: Problem, weights: Float, start: Array | None
+) -> Search:
     """Search in single precision first, if that can be done, then on the kernels as they are."""
     k, width, tol = problem.n_clusters, problem.width, problem.tol
-    if not stack.in_memory:  # each product is a pass, so the vectors are improved in the basis
+    # Each product is a pass, so the vectors are improved in the basis.
+    if not stack.in_memory:
         drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
         start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
         return _search_subspace(stack, problem, weights, start[:, :width])
@@ -169,7 +187,12 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
     copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
     mixes = Mixes(problem, copy or stack, dtype)
-    options: Any = {"tol": FIRST_TOLERANCE, "width": width, "start": start, "dtype": dtype}
+    options: Any = {
+        "tol": FIRST_TOLERANCE,
+        "width": width,
+        "start": start,
+        "dtype": dtype,
+    }
     X = relax(mixes(weights), k, **options).vectors
     n_passes = 0
     if copy is not None:
@@ -201,15 +224,19 @@ class Mixes:
 
     def improved(self, mix: Any, relaxation: Relaxation, tol: float) -> Array:
         """Return better eigenvectors of a mix, by products with that one matrix."""
-        V, R = (astype(each, self.dtype) for each in (relaxation.vectors, relaxation.residuals))
+        V, R = (
+            astype(each, self.dtype)
+            for each in (relaxation.vectors, relaxation.residuals)
+        )
         start = replace(relaxation, vectors=V, residuals=R)
         return improve(mix, start, tol, max_products=INNER_PRODUCTS).vectors
 
     def rounding_error(self, mix: Any) -> float:
         """Return how far eigenvalues of a mix are from those in double precision at most.
 
-        Each entry is rounded as it is written, and m + 1 times as it is mixed. As the kernels are
-        positive semidefinite, the norms of the terms sum to sqrt(m) times that of the mix at most.
+        Each entry is rounded as it is written, and m + 1 times as it is mixed. As the
+        kernels are positive semidefinite, the norms of the terms sum to sqrt(m) times
+        that of the mix at most.
         """
         matrix = getattr(mix, "matrix", None)
         if self.dtype == "float64" or matrix is None:
@@ -229,16 +256,27 @@ def _search_subspace(
 ) -> Search:
     """Search from some weights and vectors on; mixes are None if kernels are not in memory."""
     tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
-    basis = Basis(stack, problem, "float64" if certified or mixes is None else mixes.dtype)
+    basis = Basis(
+        stack, problem, "float64" if certified or mixes is None else mixes.dtype
+    )
     surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
     certificate, weaker, history = None, None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
 
     def known(allowed: float) -> Verdict:
         """Return how it is known that the vectors of this iteration are the leading ones."""
-        options: Any = {"prove": problem.prove, "key": problem.key, "seed": len(history)}
-        options |= {"mix": mix, "mix_error": mixes.rounding_error(mix) if mixes else 0.0}
-        return certify(stack, problem.coefficients(weights), relaxation, allowed, **options)
+        options: Any = {
+            "prove": problem.prove,
+            "key": problem.key,
+            "seed": len(history),
+        }
+        options |= {
+            "mix": mix,
+            "mix_error": mixes.rounding_error(mix) if mixes else 0.0,
+        }
+        return certify(
+            stack, problem.coefficients(weights), relaxation, allowed, **options
+        )
 
     while True:
         mix = None  # so that there is memory for the next
@@ -251,7 +289,9 @@ def _search_subspace(
         history.append((bound + gap * value, bound))
         n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
         best_gap = min(gap, best_gap)
-        is_last = not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
+        is_last = (
+            not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
+        )
         if not certified:
             is_enough = relative(above, relaxation) + INHERITED * error <= tol
             is_stuck = ROUNDED > error > previous / 2
@@ -260,30 +300,49 @@ def _search_subspace(
         if mixes is not None:
             mix = mixes(weights)
         certificate, weaker, missed, allowed = None, None, None, tol * value - above
-        if certified and allowed > 0 and (relaxation.error <= ENOUGH * allowed or is_last):
+        if (
+            certified
+            and allowed > 0
+            and (relaxation.error <= ENOUGH * allowed or is_last)
+        ):
             verdict = known(allowed)
             n_passes += verdict.n_passes
-            certificate, weaker, missed = verdict.certificate, verdict.weaker, verdict.missed
+            certificate, weaker, missed = (
+                verdict.certificate,
+                verdict.weaker,
+                verdict.missed,
+            )
             # Better vectors make a search surer, but for passes over streamed kernels.
             is_sure = n_refinements >= REFINEMENTS or mixes is None
-            if certificate is not None and (certificate.probability <= PROBABILITY or is_sure):
+            if certificate is not None and (
+                certificate.probability <= PROBABILITY or is_sure
+            ):
                 break
             n_refinements += missed is None
-        if n_refinements > REFINEMENTS or (is_last and (missed is None or n_waited >= PATIENCE)):
+        if n_refinements > REFINEMENTS or (
+            is_last and (missed is None or n_waited >= PATIENCE)
+        ):
             break
         X = relaxation.residuals if missed is None else missed
         if missed is None and mixes is not None:
-            X = mixes.improved(mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements))
+            X = mixes.improved(
+                mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements)
+            )
     converged = certificate is not None
     if certified and certificate is None and weaker is None and n_waited >= PATIENCE:
         # As far as the vectors go; what is claimed is larger than what was asked for.
         verdict = known(tol * value + relaxation.error)
-        weaker, n_passes = verdict.certificate or verdict.weaker, n_passes + verdict.n_passes
+        weaker, n_passes = (
+            verdict.certificate or verdict.weaker,
+            n_passes + verdict.n_passes,
+        )
     certificate = certificate or weaker or Certificate("open", relaxation.error)
     relaxation = replace(relaxation, error=certificate.error)
     history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
     bounds, products = np.array(history), basis.products if certified else None
-    return Search(weights, relaxation, bounds, converged, n_passes, certificate, products)
+    return Search(
+        weights, relaxation, bounds, converged, n_passes, certificate, products
+    )
 
 
 def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
@@ -293,16 +352,22 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     def evaluate(gamma: Float) -> Evaluation:
         relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
-        return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
+        return problem.evaluation(
+            relaxation.value, inner_products(stack.apply(H), H), relaxation
+        )
 
-    surfaces = CuttingSurfaces(weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
+    surfaces = CuttingSurfaces(
+        weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
+    )
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
     rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
     certificate = Certificate("proved", float(rounding * best.value))
     relaxation = replace(best.state, error=certificate.error)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    return Search(gamma, relaxation, np.array(history), converged, 2 * len(history), certificate)
+    return Search(
+        gamma, relaxation, np.array(history), converged, 2 * len(history), certificate
+    )
 
 
 class Basis:
@@ -345,7 +410,9 @@ class Basis:
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         m, size, _ = self._G.shape
-        mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(size, size)
+        mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(
+            size, size
+        )
         return top_eigenpairs((mixed + mixed.T) / 2, size, self._rows)
 
     def evaluate(self, weights: Float) -> Evaluation:
@@ -381,7 +448,8 @@ class Basis:
             known, relaxation = (weights, best), self.relaxation(weights, best)
             error = relative(relaxation.error, relaxation)
             above = best.value - surfaces.lower_bound
-            # If a certificate can follow, do not go to other weights, for which the basis is worse.
+            # If a certificate can follow, do not go to other weights, for which the
+            # basis is worse.
             enough = FOR_CERTIFICATE * (tol - error / ENOUGH - surfaces.rounding)
             is_enough = above <= max(enough, WEIGHTS_SHARE * error) * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:

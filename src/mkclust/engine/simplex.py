@@ -10,10 +10,11 @@ from mkclust.types import Float
 MIXTURE_TOLERANCE = 1e-12
 # Most Newton steps towards it.
 MAX_NEWTON_STEPS = 50
-# Vanishing eigenvalues of a quadratic are raised to this share of its largest coefficient, so that
-# the active set does not cycle among equals.
+# Vanishing eigenvalues of a quadratic are raised to this share of its largest
+# coefficient, so that the active set does not cycle among equals.
 QUADRATIC_RIDGE = 1e-13
-# The gap at which a minimum of a quadratic is accepted, as a share of its largest coefficient.
+# The gap at which a minimum of a quadratic is accepted, as a share of its largest
+# coefficient.
 QUADRATIC_TOLERANCE = 1e-8
 
 
@@ -22,7 +23,8 @@ def best_response(alignments: Float) -> tuple[Float, float]:
 
     .. math:: \gamma_p \propto 1 / a_p, \qquad D = 1 / \sum_p 1 / a_p
 
-    A vanishing alignment makes the minimum zero; the kernels that vanish share the weight.
+    A vanishing alignment makes the minimum zero; the kernels that vanish share the
+    weight.
     """
     smallest = alignments.min()
     if smallest <= 0:
@@ -39,19 +41,23 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
     .. math:: \max_{q \in \Delta} D(q) + b^\top q, \qquad D(q) = 1 / \sum_p 1 / a_p(q),
               \quad a(q) = \sum_j q_j a^{(j)}
 
-    The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
-    without moving the direction of the maximizer. The Newton steps over ``q >= 0`` are nonnegative
-    least squares problems, which leave exact zeros for inactive surfaces.
+    The bound is homogeneous, so the constraint that shares sum to one can be traded for
+    a penalty without moving the direction of the maximizer. The Newton steps over ``q
+    >= 0`` are nonnegative least squares problems, which leave exact zeros for inactive
+    surfaces.
 
-    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative constant terms b.
-    The result is never worse than the start, which has no vanishing alignment if any mixture has
-    none.
+    Surfaces are the rows of a matrix, (n_surfaces, n_kernels), with nonnegative
+    constant terms b. The result is never worse than the start, which has no vanishing
+    alignment if any mixture has none.
     """
     q, (gamma, bound) = start, best_response(start @ surfaces)
     for _ in range(MAX_NEWTON_STEPS):
-        # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe gap).
+        # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe
+        # gap).
         reached = bound + q @ b
-        if bound <= 0 or np.max(surfaces @ gamma**2 + b) <= reached * (1 + MIXTURE_TOLERANCE):
+        if bound <= 0 or np.max(surfaces @ gamma**2 + b) <= reached * (
+            1 + MIXTURE_TOLERANCE
+        ):
             break
         try:
             target = _newton_target(surfaces, q, gamma, bound, b)
@@ -71,10 +77,13 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
     return q
 
 
-def _newton_target(surfaces: Float, q: Float, gamma: Float, bound: float, b: Float) -> Float:
+def _newton_target(
+    surfaces: Float, q: Float, gamma: Float, bound: float, b: Float
+) -> Float:
     """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q."""
     unit = bound + q @ b
-    # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u = sqrt(gamma).
+    # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u =
+    # sqrt(gamma).
     half = (surfaces / unit) * (gamma / np.sqrt((q @ surfaces) / unit))
     half = half - np.outer(half @ np.sqrt(gamma), np.sqrt(gamma))
     hessian = 2 * half @ half.T + 1.0
@@ -92,30 +101,36 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
 
     .. math:: \min_{\gamma \in \Delta} \tfrac12 \gamma^\top Q \gamma + c^\top \gamma
 
-    With ``Q = L^T L`` and ``c = -Q v`` this is ``|L (gamma - v)|^2``, and on the simplex
-    ``gamma - v`` is the homogeneous ``(I - v 1^T) gamma``. So the constraint that the weights sum
-    to one can be traded for one more row: nonnegative least squares, which leaves exact zeros and
-    copes with a singular Q. Weights that fail a check of their optimality are an ArithmeticError.
+    With ``Q = L^T L`` and ``c = -Q v`` this is ``|L (gamma - v)|^2``, and on the
+    simplex ``gamma - v`` is the homogeneous ``(I - v 1^T) gamma``. So the constraint
+    that the weights sum to one can be traded for one more row: nonnegative least
+    squares, which leaves exact zeros and copes with a singular Q. Weights that fail a
+    check of their optimality are an ArithmeticError.
     """
     m, unit = len(Q), float(np.abs(Q).max()) or 1.0
     Q = Q / unit
     c = np.zeros(m) if c is None else c / unit
-    # In units of each variable's own, in which the diagonal is one: kernels may differ by orders.
+    # In units of each variable's own, in which the diagonal is one: kernels may differ
+    # by orders.
     units = np.sqrt(np.abs(np.diag(Q)))
     units[units == 0] = 1
     values, vectors = eigh(Q / units / units[:, None])
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
     system = np.sqrt(values)[:, None] * vectors.T * units
-    # The part of c outside the range of Q is rounding; equal kernels shall have equal weights.
+    # The part of c outside the range of Q is rounding; equal kernels shall have equal
+    # weights.
     v = -(vectors @ np.where(null, 0, (vectors.T @ (c / units)) / values)) / units
-    # The row for the sum weighs about as much as the minimum, or rounding would swallow that.
+    # The row for the sum weighs about as much as the minimum, or rounding would swallow
+    # that.
     weight = 1 / np.sqrt(np.sum(units**-2.0))
     system = np.vstack([system - (system @ v)[:, None], np.full(m, weight)])
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)
     try:
-        solved, _ = nnls(system / lengths, np.append(np.zeros(m), weight), maxiter=30 * m)
+        solved, _ = nnls(
+            system / lengths, np.append(np.zeros(m), weight), maxiter=30 * m
+        )
         gamma = solved / lengths / (solved / lengths).sum()
         gradient = Q @ gamma + c
         # The Frank-Wolfe gap bounds the distance to the minimum.
@@ -124,9 +139,10 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
         gap = np.inf
     if not gap <= QUADRATIC_TOLERANCE * (1 + float(np.abs(c).max())):
         raise ArithmeticError(
-            f"the weights' quadratic program of {m} kernels could be solved only to a gap of "
-            f"{gap:.1e}, relative to its largest coefficient: it is not convex, or its numbers "
-            "span too many orders of magnitude; pass normalize=True, or leave out kernels"
+            f"the weights' quadratic program of {m} kernels could be solved only to a "
+            f"gap of {gap:.1e}, relative to its largest coefficient: it is not convex, "
+            "or its numbers span too many orders of magnitude; pass normalize=True, or "
+            "leave out kernels"
         )
     return gamma
 
@@ -143,7 +159,8 @@ def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0
-    # So that the weights sum to one even if a blocked component was zeroed, unlike in the paper.
+    # So that the weights sum to one even if a blocked component was zeroed, unlike in
+    # the paper.
     direction[pivot] = -direction.sum()
     return direction
 
@@ -153,6 +170,7 @@ def longest_step(gamma: Float, direction: Float) -> float:
     falling = direction < 0
     if not falling.any():
         return 0.0
-    with np.errstate(over="ignore"):  # a direction may be all but zero, and the way too long
+    # A direction may be all but zero, and the way too long.
+    with np.errstate(over="ignore"):
         steps = -gamma[falling] / direction[falling]
     return float(min(steps.min(), np.finfo(np.float64).max))

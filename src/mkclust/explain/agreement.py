@@ -14,22 +14,23 @@ ALL_SAMPLES = 2048
 def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     """Test which views agree with another one, without labels.
 
-    Every two views are compared by a debiased alignment of their kernels. Its p-value is the
-    probability of such an alignment if the samples of one view are shuffled. Two views agree if it
-    is below {limit_rule}.
-    It takes one pass over the kernels.
+    Every two views are compared by a debiased alignment of their kernels. Its p-value
+    is the probability of such an alignment if the samples of one view are shuffled. Two
+    views agree if it is below {limit_rule}. It takes one pass over the kernels.
 
     Parameters
     ----------
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What an estimator's ``fit`` takes.
     groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
-        The family, patient, batch or plate of every sample, if samples of one are alike: by id, or
-        in the order of the samples. Samples are then shuffled within their groups, and groups as a
-        whole, and the smaller of the two p-values counts twice.
+        The family, patient, batch or plate of every sample, if samples of one are
+        alike: by id, or in the order of the samples. Samples are then shuffled within
+        their groups, and groups as a whole, and the smaller of the two p-values counts
+        twice.
     **options
         How X is read and which kernels are made of it, parameters of `AverageKKM`:
-        ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and
+        ``random_state``.
 
     Returns
     -------

@@ -21,18 +21,20 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     data : anndata.AnnData or mudata.MuData
-        Changed in place. Its ``obs_names`` are matched with ``sample_ids_``; observations that the
-        model was not fitted on have missing values, and samples that it lacks are left out. If the
-        model has no ids, rows are matched by position.
+        Changed in place. Its ``obs_names`` are matched with ``sample_ids_``;
+        observations that the model was not fitted on have missing values, and samples
+        that it lacks are left out. If the model has no ids, rows are matched by
+        position.
     key : str, default="mkclust"
-        ``obs[key]`` are the clusters, a categorical column; ``obs[key + "_silhouette"]`` how well
-        each sample fits into its own; ``obsm["X_" + key]`` the embedding; ``uns[key]`` the method,
-        the weights and alignments of the kernels by their names, and the parameters as text. Of
-        `AgreementKKM`, ``obsp[key + "_connectivities"]`` is the graph that the clusters were cut
-        from, as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``, and ``leiden``.
+        ``obs[key]`` are the clusters, a categorical column; ``obs[key +
+        "_silhouette"]`` how well each sample fits into its own; ``obsm["X_" + key]``
+        the embedding; ``uns[key]`` the method, the weights and alignments of the
+        kernels by their names, and the parameters as text. Of `AgreementKKM`,
+        ``obsp[key + "_connectivities"]`` is the graph that the clusters were cut from,
+        as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``, and ``leiden``.
     X : array, list or dict of kernels or views, or table, default=None
-        What an `AgreementKKM` was fitted on, for its graph. It need not be passed for views of
-        which all samples are anchors; else there is no graph without it.
+        What an `AgreementKKM` was fitted on, for its graph. It need not be passed for
+        views of which all samples are anchors; else there is no graph without it.
 
     Examples
     --------
@@ -46,7 +48,9 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
     """
     check_fitted(model)
     links = _links(model, X)
-    if not all(hasattr(data, name) for name in ("obs", "obsm", "obsp", "uns", "obs_names")):
+    if not all(
+        hasattr(data, name) for name in ("obs", "obsm", "obsp", "uns", "obs_names")
+    ):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
     rows = match_rows(data.obs_names, fitted_index(model), "data")
     there, n = rows >= 0, len(data.obs_names)
@@ -55,14 +59,20 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
     names = [str(cluster) for cluster in range(int(model.n_clusters))]
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
     data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)
-    data.obsm[f"X_{key}"] = spread_rows(to_host(model.embedding_)[there], rows, n, np.nan)
+    data.obsm[f"X_{key}"] = spread_rows(
+        to_host(model.embedding_)[there], rows, n, np.nan
+    )
     # In types that files of annotated data hold.
     data.uns[key] = {
         "method": type(model).__name__,
-        "kernel_names": np.array([str(name) for name in model.kernel_names_], dtype=object),
+        "kernel_names": np.array(
+            [str(name) for name in model.kernel_names_], dtype=object
+        ),
         "weights": np.asarray(model.weights_, dtype=float),
         "alignments": np.asarray(model.alignments_, dtype=float),
-        "parameters": {name: repr(each) for name, each in model.get_params(deep=False).items()},
+        "parameters": {
+            name: repr(each) for name, each in model.get_params(deep=False).items()
+        },
     }
     if links is not None:
         among = spread_links(links[there][:, there], rows, n)
@@ -70,7 +80,8 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
         data.obsp[f"{key}_connectivities"] = csr_matrix(among)
         data.uns[key] |= {
             "connectivities_key": f"{key}_connectivities",
-            "distances_key": f"{key}_distances",  # there are none, but scanpy asks for the name
+            # There are none, but scanpy asks for the name.
+            "distances_key": f"{key}_distances",
             "params": {
                 "method": "umap",  # any other makes scanpy warn
                 "n_neighbors": max(model.neighbors_),

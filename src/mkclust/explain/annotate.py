@@ -32,17 +32,21 @@ from mkclust.types import Float
 
 # Clusters with fewer known values cannot be told from others by a test.
 FEWEST_VALUES = 2
-# Statistics of permutations that differ by less, relatively, are the same but for rounding.
+# Statistics of permutations that differ by less, relatively, are the same but for
+# rounding.
 ROUNDING = 1e-9
-# Adjusted p-values below this are shown with values by cluster, unless there are more clusters.
+# Adjusted p-values below this are shown with values by cluster, unless there are more
+# clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
 OWN_COLUMN = "written by mkclust itself"
 LIKE_AN_ID = "looks like an id (by its name, or whole numbers that all differ; floats are tested)"
 UNCLEAR_EVENTS = (
-    "Not taken for events of survival, because 1 or yes may mean alive or free of the event: {}; "
-    "give the column of events a name such as died."
+    "Not taken for events of survival, because 1 or yes may mean alive or free of the "
+    "event: {}; give the column of events a name such as died."
 )
-LONELY_TIME = "looks like a censored time without its events: name both by time and event"
+LONELY_TIME = (
+    "looks like a censored time without its events: name both by time and event"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,22 +56,26 @@ class Annotation:
     Attributes
     ----------
     table : pandas.DataFrame
-        One row per variable: survival, then numbers and categories in the order of the table. The
-        columns are ``variable`` (its name; for survival, those of times and events), ``test``
-        ("chi-square" for categories, "Kruskal-Wallis" for numbers, "log-rank" for survival),
-        ``statistic``, ``p_value`` (by permutations of the clusters), ``p_adjusted`` (for the number
-        of variables, by Benjamini and Hochberg), ``n_samples`` and ``n_missing`` (samples whose
-        values are known, and are not), and ``reason``: why it was not tested, or empty.
+        One row per variable: survival, then numbers and categories in the order of the
+        table. The columns are ``variable`` (its name; for survival, those of times and
+        events), ``test`` ("chi-square" for categories, "Kruskal-Wallis" for numbers,
+        "log-rank" for survival), ``statistic``, ``p_value`` (by permutations of the
+        clusters), ``p_adjusted`` (for the number of variables, by Benjamini and
+        Hochberg), ``n_samples`` and ``n_missing`` (samples whose values are known, and
+        are not), and ``reason``: why it was not tested, or empty.
     by_cluster : pandas.DataFrame
-        The direction of the differences. The columns are ``variable``, ``value`` ("median" for
-        numbers, "median time" for survival, "share of ..." for the levels of categories; of two
-        levels only the second), and one for each cluster.
+        The direction of the differences. The columns are ``variable``, ``value``
+        ("median" for numbers, "median time" for survival, "share of ..." for the levels
+        of categories; of two levels only the second), and one for each cluster.
     n_permutations : int
-        Permutations of the clusters; no p-value is smaller than one over one more than these.
+        Permutations of the clusters; no p-value is smaller than one over one more than
+        these.
     survival : dict of str to SurvivalDisplay
-        Kaplan-Meier curves by the names of the survival variables; ``plot()`` draws them.
+        Kaplan-Meier curves by the names of the survival variables; ``plot()`` draws
+        them.
     notes : tuple of str
-        Omissions with their reasons, and doubts about which variables were clustered on.
+        Omissions with their reasons, and doubts about which variables were clustered
+        on.
     """
 
     table: pd.DataFrame
@@ -84,8 +92,12 @@ class Annotation:
     @property
     def untested(self) -> list[str]:
         """Untested variables, in a sentence per reason, and the notes."""
-        left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)["variable"]
-        sentences = [f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out]
+        left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)[
+            "variable"
+        ]
+        sentences = [
+            f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out
+        ]
         return [*sentences, *self.notes]
 
     @property
@@ -112,28 +124,43 @@ class Annotation:
             name: frame.astype(object).where(frame.notna(), None).to_dict("records")
             for name, frame in frames.items()
         }
-        return found | {"n_permutations": self.n_permutations, "notes": list(self.notes)}
+        return found | {
+            "n_permutations": self.n_permutations,
+            "notes": list(self.notes),
+        }
 
     def summary(self) -> str:
         """Return the tests as a text table, with the values of each cluster if they differ."""
-        rows = [["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]]
+        rows = [
+            ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
+        ]
         for each in self.tests:
             if not each.reason:
-                numbers = [f"{each.n_samples:,}", f"{each.n_missing:,}", f"{each.statistic:.4g}"]
-                numbers += [self.p_text(each.p_value), self.adjusted_text(each.p_adjusted)]
+                numbers = [
+                    f"{each.n_samples:,}",
+                    f"{each.n_missing:,}",
+                    f"{each.statistic:.4g}",
+                ]
+                numbers += [
+                    self.p_text(each.p_value),
+                    self.adjusted_text(each.p_adjusted),
+                ]
                 rows.append([printable(each.variable), each.test, *numbers])
         lines = []
         if len(rows) > 1:
             lines = [
                 text_table(rows),
-                f"p-values are from {self.n_permutations:,} permutations of the clusters; adjusted "
-                "for the number of variables by Benjamini and Hochberg.",
+                f"p-values are from {self.n_permutations:,} permutations of the "
+                "clusters; adjusted for the number of variables by Benjamini and "
+                "Hochberg.",
             ]
         differences = self.differences
         if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
             rows = [["by cluster", "", *differences.columns[2:]]]
             for name, value, *numbers in differences.itertuples(index=False):
-                shown = ["-" if np.isnan(number) else f"{number:.3g}" for number in numbers]
+                shown = [
+                    "-" if np.isnan(number) else f"{number:.3g}" for number in numbers
+                ]
                 rows.append([printable(name), printable(value), *shown])
             lines.append(text_table(rows))
         return "\n".join([*lines, *map(printable, self.untested)])
@@ -183,37 +210,41 @@ def annotate(
 ) -> Annotation:
     """Test whether clusters differ in variables that were not clustered on.
 
-    Categories are tested by chi-square, numbers by Kruskal and Wallis, survival by the log-rank
-    test. A p-value is the share of permutations of the clusters, the observed one among them, whose
-    statistic is at least as large; they are corrected for the number of variables by Benjamini and
-    Hochberg. Missing values are left out variable by variable.
+    Categories are tested by chi-square, numbers by Kruskal and Wallis, survival by the
+    log-rank test. A p-value is the share of permutations of the clusters, the observed
+    one among them, whose statistic is at least as large; they are corrected for the
+    number of variables by Benjamini and Hochberg. Missing values are left out variable
+    by variable.
 
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters; a Series has the ids of the samples as its index. Samples
-        with the label -1 are left out. With a model, variables that it was clustered on are not
-        tested: those with the names, the ranks or the categories of its columns. Nor are functions
-        of these: decades, thresholds, merged categories, weighted sums of two columns, and columns
-        whose empty cells were filled. Others cannot be recognized, which a note says.
+        A fitted model, or its clusters; a Series has the ids of the samples as its
+        index. Samples with the label -1 are left out. With a model, variables that it
+        was clustered on are not tested: those with the names, the ranks or the
+        categories of its columns. Nor are functions of these: decades, thresholds,
+        merged categories, weighted sums of two columns, and columns whose empty cells
+        were filled. Others cannot be recognized, which a note says.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
-        The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData are matched
-        by their index, in any order of rows, and may lack samples; all else by position.
+        The variables; of AnnData and MuData, ``obs``. Data frames, Series and AnnData
+        are matched by their index, in any order of rows, and may lack samples; all else
+        by position.
     time, event : str or sequence of str, default=None
-        Columns of times and of events: 0 or words such as "alive" for censored, 1 or "dead" for an
-        event; under names such as "alive" or "disease_free", 1 means none. Names such as "survival"
-        do not tell what 1 means, and are refused. Pairs with usual names are recognized: ``time``
-        and ``event``, ``OS.time`` and ``OS``, ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death``
-        and ``vital_status``, the same with PFS and DFS. A time with such a name is not tested as a
-        number if it has no events. Survival needs statsmodels; without it, all else is tested.
+        Columns of times and of events: 0 or words such as "alive" for censored, 1 or
+        "dead" for an event; under names such as "alive" or "disease_free", 1 means
+        none. Names such as "survival" do not tell what 1 means, and are refused. Pairs
+        with usual names are recognized: ``time`` and ``event``, ``OS.time`` and ``OS``,
+        ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death`` and ``vital_status``, the
+        same with PFS and DFS. A time with such a name is not tested as a number if it
+        has no events. Survival needs statsmodels; without it, all else is tested.
     n_permutations : int, default=999
         Permutations of the clusters.
     random_state : int, default=0
         Seed of the permutations; those of one variable do not depend on the others.
     groups : str, or Series, frame of one column, or array-like of shape (n_samples,), default=None
-        A column of the table, or ids, of families, patients, batches or plates: samples of a group
-        are not independent. Permutations then keep groups together: they exchange samples within
-        groups, and whole groups of the same size.
+        A column of the table, or ids, of families, patients, batches or plates: samples
+        of a group are not independent. Permutations then keep groups together: they
+        exchange samples within groups, and whole groups of the same size.
 
     Examples
     --------
@@ -237,7 +268,9 @@ def annotate(
     for name, variable in variables.items():
         found = _test(name, variable, views, permuted)
         rows.append(found)
-        if variable.test == "log-rank" and (not found.reason or "statsmodels" in found.reason):
+        if variable.test == "log-rank" and (
+            not found.reason or "statsmodels" in found.reason
+        ):
             survival[name] = SurvivalDisplay(
                 times=variable.values[0],
                 events=variable.values[1],
@@ -251,13 +284,16 @@ def annotate(
     frame = pd.DataFrame(rows, columns=list(_Test._fields))
     made = frame["reason"] == ""
     if made.any():
-        frame.loc[made, "p_adjusted"] = false_discovery_control(frame.loc[made, "p_value"])
+        frame.loc[made, "p_adjusted"] = false_discovery_control(
+            frame.loc[made, "p_value"]
+        )
     middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
 
     notes = _notes(tables, variables)
     tested = frame.loc[made, "variable"].tolist()
     notes += [
-        f"{name}: events: {each.n_events:,} of {each.n_samples:,}, {variables[name].event}."
+        f"{name}: events: {each.n_events:,} of {each.n_samples:,}, "
+        f"{variables[name].event}."
         for name, each in survival.items()
         if name in tested
     ]
@@ -267,20 +303,27 @@ def annotate(
 
 
 def _test(
-    name: str, variable: _Variable, views: Sequence[ClusteredView], permuted: PermutedClusters
+    name: str,
+    variable: _Variable,
+    views: Sequence[ClusteredView],
+    permuted: PermutedClusters,
 ) -> _Test:
     """Return the test of a variable against the clusters, or why there is none."""
     clusters = permuted.clusters
     known = variable.known & (clusters >= 0)
     reason = variable.reason or _why_not(variable.values, known, clusters[known])
     reason = reason or why_clustered(views, variable.columns, variable.values)
-    found = _Test(name, variable.test, np.nan, np.nan, np.nan, int(known.sum()), 0, reason)
+    found = _Test(
+        name, variable.test, np.nan, np.nan, np.nan, int(known.sum()), 0, reason
+    )
     found = found._replace(n_missing=len(known) - found.n_samples)
     if reason:
         return found
 
     try:
-        statistic_of = _statistic(variable.test, *(each[known] for each in variable.values))
+        statistic_of = _statistic(
+            variable.test, *(each[known] for each in variable.values)
+        )
         statistic = statistic_of(clusters[known])
         least = statistic - ROUNDING * abs(statistic)
         drawn = [statistic_of(each) for each in permuted.of(name, known)]
@@ -292,10 +335,14 @@ def _test(
         reason = "the clusters have no common times at which they could differ"
         return found._replace(statistic=statistic, reason=reason)
     n_larger = sum(not each < least for each in drawn)
-    return found._replace(statistic=statistic, p_value=(1 + n_larger) / (1 + len(drawn)))
+    return found._replace(
+        statistic=statistic, p_value=(1 + n_larger) / (1 + len(drawn))
+    )
 
 
-def _notes(tables: Sequence[AlignedTable], variables: Mapping[str, _Variable]) -> list[str]:
+def _notes(
+    tables: Sequence[AlignedTable], variables: Mapping[str, _Variable]
+) -> list[str]:
     """Return how tables were read, and what was left out of them."""
     notes = [
         f"The rows of {each.name!r} are matched by its column {each.id_column!r}."
@@ -304,11 +351,17 @@ def _notes(tables: Sequence[AlignedTable], variables: Mapping[str, _Variable]) -
     ]
     unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
     notes += [UNCLEAR_EVENTS.format(join_words(unclear))] if unclear else []
-    notes += [f"Not tested in {each.name!r}: {each.reasons}." for each in tables if each.skipped]
+    notes += [
+        f"Not tested in {each.name!r}: {each.reasons}."
+        for each in tables
+        if each.skipped
+    ]
     return notes
 
 
-def _read_groups(groups: Any, variables: dict[str, _Variable], index: Any) -> np.ndarray | None:
+def _read_groups(
+    groups: Any, variables: dict[str, _Variable], index: Any
+) -> np.ndarray | None:
     """Return the number of every sample's group; a column of groups is no variable any more."""
     if groups is None:
         return None
@@ -332,8 +385,14 @@ def _notes_on_groups(permuted: PermutedClusters) -> list[str]:
     if n_orders >= min(FEW_ORDERS, permuted.n_permutations):
         return [f"{found}."]
     if n_orders == 1:
-        return [f"{found}, and none changes the clusters: nothing can be tested with these groups."]
-    return [f"{found}: only {n_orders} differ, so that no p-value can be below {1 / n_orders:.2g}."]
+        return [
+            f"{found}, and none changes the clusters: nothing can be tested with these "
+            "groups."
+        ]
+    return [
+        f"{found}: only {n_orders} differ, so that no p-value can be below "
+        f"{1 / n_orders:.2g}."
+    ]
 
 
 def _observations(table: Any) -> Any:
@@ -353,13 +412,21 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
         index, labels = fitted_index(labels), labels.labels_
     values = np.asarray(labels)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"labels have the shape {values.shape}: pass one cluster per sample")
+        raise ValueError(
+            f"labels have the shape {values.shape}: pass one cluster per sample"
+        )
     if n_missing := int(pd.isna(values).sum()):
-        raise ValueError(f"labels: {n_missing} of {len(values)} are missing: drop these samples")
+        raise ValueError(
+            f"labels: {n_missing} of {len(values)} are missing: drop these samples"
+        )
     names, numbers = np.unique(values[values != UNCOVERED], return_inverse=True)
     clusters = np.full(len(values), -1)
     clusters[values != UNCOVERED] = numbers
-    return clusters, [str(name) for name in names], len(values) if index is None else index
+    return (
+        clusters,
+        [str(name) for name in names],
+        len(values) if index is None else index,
+    )
 
 
 def _variables(
@@ -371,7 +438,9 @@ def _variables(
         for name, test, column, levels in _columns(table):
             values = np.full(n_samples, np.nan)
             values[table.samples] = np.where(np.isfinite(column), column, np.nan)
-            title = f"{table.name}: {name}" if name in single and len(tables) > 1 else name
+            title = (
+                f"{table.name}: {name}" if name in single and len(tables) > 1 else name
+            )
             reason = _why_no_variable(table, name)
             single[title] = _Variable((name,), test, (values,), levels, reason)
     known = {name: (each.values[0], each.levels) for name, each in single.items()}
@@ -410,7 +479,9 @@ def _why_no_variable(table: AlignedTable, name: str) -> str:
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]
-        values = (column.toarray() if issparse(column) else np.asarray(column, dtype=float))[:, 0]
+        values = (
+            column.toarray() if issparse(column) else np.asarray(column, dtype=float)
+        )[:, 0]
         is_binary = len(np.unique(values[np.isfinite(values)])) == 2
         yield name, "chi-square" if is_binary else "Kruskal-Wallis", values, ()
     for name, category in table.categories:
@@ -424,7 +495,10 @@ def _middles(
     """Yield the compared quantities, each with its value in every cluster."""
     each = range(clusters.max() + 1)
     if variable.test == "log-rank":
-        yield "median time", *(survival.medians.get(cluster, np.nan) for cluster in each)
+        yield (
+            "median time",
+            *(survival.medians.get(cluster, np.nan) for cluster in each),
+        )
         return
     values = pd.Series(variable.values[0][known]).groupby(clusters[known])
     if variable.test == "Kruskal-Wallis":
@@ -453,7 +527,9 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
     return ""
 
 
-def _statistic(test: str, values: Float, *events: Float) -> Callable[[np.ndarray], float]:
+def _statistic(
+    test: str, values: Float, *events: Float
+) -> Callable[[np.ndarray], float]:
     """Return a statistic of groups; log-rank is NaN if they are never at risk together."""
     if test == "log-rank":
         from statsmodels.duration.survfunc import survdiff

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-# Mean adjusted Rand indices of refits from the first on are stable, below the second unstable.
+# Mean adjusted Rand indices of refits from the first on are stable, below the second
+# unstable.
 STABLE, UNSTABLE = 0.95, 0.8
 # Mean silhouettes from which on clusters are well, or weakly, separated.
 WELL, WEAKLY = 0.5, 0.25
@@ -26,8 +27,9 @@ def separation(
 ) -> str:
     """Return how far clusters are apart, by their mean silhouette.
 
-    A silhouette of the embedding is high for a cloud that is cut, too. So clusters are not called
-    well separated if their stability is low, or the evidence of clusters not strong.
+    A silhouette of the embedding is high for a cloud that is cut, too. So clusters are
+    not called well separated if their stability is low, or the evidence of clusters not
+    strong.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ def separation(
     stability : float, default=None
         Mean adjusted Rand index of refits; None if it was not measured.
     evidence : {"none", "weak", "strong"}, default=None
-        That of clusters, as `mkclust.suggest_n_clusters` states it; None if it was not looked for.
+        That of clusters, as `mkclust.suggest_n_clusters` states it; None if it was not
+        looked for.
 
     Examples
     --------

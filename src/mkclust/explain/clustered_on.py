@@ -1,8 +1,9 @@
 """Recognize variables that a model was clustered on, or that are computed from these.
 
-A variable that was clustered on explains columns of a view up to rounding, whatever its name is:
-their ranks or values if hardly two samples have the same value, and else their levels, which these
-columns have to tell apart. Functions of columns are recognized by `mkclust.explain.derived`.
+A variable that was clustered on explains columns of a view up to rounding, whatever its
+name is: their ranks or values if hardly two samples have the same value, and else their
+levels, which these columns have to tell apart. Functions of columns are recognized by
+`mkclust.explain.derived`.
 """
 
 from collections.abc import Sequence
@@ -42,18 +43,15 @@ CERTAIN_BITS = 5
 # Values that differ by less, relatively, are the same in single precision.
 SAME_FILL = 1e-6
 REASON = "used to make the clusters"
-REASON_OF_FUNCTION = (
-    "functions of columns that were used to make the clusters (pass labels_ to test them even so)"
-)
-REASON_OF_NAME = (
-    "columns of these names were used to make the clusters (rename those that hold something else)"
-)
+REASON_OF_FUNCTION = "functions of columns that were used to make the clusters (pass labels_ to test them even so)"
+REASON_OF_NAME = "columns of these names were used to make the clusters (rename those that hold something else)"
 NOT_ALL = (
-    "Variables that were computed from the clustered ones (cuts, sums, scores) cannot all "
-    "be recognized: leave them out."
+    "Variables that were computed from the clustered ones (cuts, sums, scores) cannot "
+    "all be recognized: leave them out."
 )
 
-# The columns of a category, and which of these is the level that stands for empty cells.
+# The columns of a category, and which of these is the level that stands for empty
+# cells.
 Category = tuple[np.ndarray, int | None]
 
 
@@ -61,9 +59,11 @@ Category = tuple[np.ndarray, int | None]
 class ClusteredView:
     """A view that was clustered on."""
 
-    sources: tuple[str, ...]  # columns of the user's table that its columns come from, if named
+    # Columns of the user's table that its columns come from, if named.
+    sources: tuple[str, ...]
     samples: np.ndarray  # which samples its rows are
-    rows: Array | None  # its values, or their ranks within the columns; None if they were not kept
+    # Its values, or their ranks within the columns; None if they were not kept.
+    rows: Array | None
     # What stands for empty cells in every column, if anything does.
     fills: Float | None = None
     categories: Sequence[Category] = ()
@@ -79,7 +79,9 @@ class ClusteredView:
 
     def entries(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
         """Return some rows, by their numbers in the view, of all columns or of some."""
-        every: Any = self.rows if columns is None else select(self.rows, columns, axis=1)
+        every: Any = (
+            self.rows if columns is None else select(self.rows, columns, axis=1)
+        )
         return np.asarray(to_host(dense_rows(select(every, rows))), dtype=float)
 
     def columns_among(self, samples: np.ndarray) -> Columns:
@@ -121,10 +123,14 @@ class ClusteredView:
         few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
         few = np.union1d(few, firsts) if by_levels else np.unique(few)
         entries = self.entries(known[few])
-        columns = np.flatnonzero(_explained(entries, codes[few], by_levels) >= SAME_OF_FEW)
+        columns = np.flatnonzero(
+            _explained(entries, codes[few], by_levels) >= SAME_OF_FEW
+        )
         n_rivals = entries.shape[1]
         if by_levels:  # only columns with as few levels could agree by chance
-            n_levels = 1 + np.count_nonzero(np.diff(np.sort(entries, axis=0), axis=0), axis=0)
+            n_levels = 1 + np.count_nonzero(
+                np.diff(np.sort(entries, axis=0), axis=0), axis=0
+            )
             n_rivals = max(np.count_nonzero(n_levels <= len(counts)), 1)
         entries = self.entries(known, columns)
         is_same = _explained(entries, codes, by_levels) >= SAME
@@ -189,7 +195,8 @@ def _is_sum_of(values: Float, one: ClusteredView, other: ClusteredView) -> bool:
     """Return whether a variable is a sum of a column each of two views, or of one."""
     common = np.intersect1d(one.samples[one.known(values)], other.samples)
     columns = [
-        view.columns_among(np.flatnonzero(np.isin(view.samples, common))) for view in (one, other)
+        view.columns_among(np.flatnonzero(np.isin(view.samples, common)))
+        for view in (one, other)
     ]
     return len(common) > 0 and is_sum(values[common], *columns)
 
@@ -198,14 +205,14 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
     """Return the views that clusters were made of, and what cannot be known, in a sentence."""
     if not isinstance(labels, MultipleKernelClusterer):
         return [], (
-            "Labels alone do not tell which variables were clustered on: pass the fitted model, or "
-            "leave these variables out."
+            "Labels alone do not tell which variables were clustered on: pass the "
+            "fitted model, or leave these variables out."
         )
     source: Any = labels._source
     if kernel_source(labels) == "given":
         return [], (
-            "The model was fitted on kernels, so that it cannot be known which variables these "
-            "were computed from: leave them out."
+            "The model was fitted on kernels, so that it cannot be known which "
+            "variables these were computed from: leave them out."
         )
     if kernel_source(labels) == "bank":
         bank, columns = labels.bank_, labels.bank_.columns_
@@ -219,7 +226,10 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
     else:
         columns, rows = source.given.columns, source.rows
         if labels._covered is not None:
-            rows = {view: (labels._covered[some], part) for view, (some, part) in rows.items()}
+            rows = {
+                view: (labels._covered[some], part)
+                for view, (some, part) in rows.items()
+            }
     of_marks: dict[str, Any] = {}
     fills: dict[str, Float | None] = {}
     categories: dict[str, list[Category]] = {}
@@ -231,7 +241,9 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         categories[parts[-1]] = _categories(encoder)
     views = [
         ClusteredView(
-            tuple(str(of_marks.get(column, column)) for column in columns.get(view, ())),
+            tuple(
+                str(of_marks.get(column, column)) for column in columns.get(view, ())
+            ),
             *rows.get(view, (np.arange(0), None)),
             fills=fills.get(view),
             categories=categories.get(view, ()),
@@ -241,8 +253,8 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
     unknown = [repr(view) for view in source.given.names if view not in rows]
     if unknown:
         return views, (
-            f"The model has kept no columns of {join_words(unknown)}, so that it cannot be known "
-            "whether variables under other names were clustered on."
+            f"The model has kept no columns of {join_words(unknown)}, so that it "
+            "cannot be known whether variables under other names were clustered on."
         )
     return views, NOT_ALL
 
@@ -271,5 +283,9 @@ def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of the variance of each column's ranks that levels, or ranks, explain."""
     given: Any = standard(rankdata(codes))
     if by_levels:
-        given = csr_array((1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes)))
-    return np.square(np.atleast_2d(given.T @ standard(rankdata(entries, axis=0)))).sum(axis=0)
+        given = csr_array(
+            (1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes))
+        )
+    return np.square(np.atleast_2d(given.T @ standard(rankdata(entries, axis=0)))).sum(
+        axis=0
+    )

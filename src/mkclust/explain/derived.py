@@ -21,7 +21,8 @@ LEFT_ENTROPY = 0.02
 # as on both sides, separates groups of samples, as classes do; thresholds are anywhere.
 # The valley has this share of all steps on either side, or this number of them.
 SPARSE, SHARE_OF_VALLEY, FEWEST_OF_VALLEY = 2, 0.05, 4
-# Samples that are compared first, to exclude most columns; also the most levels of cuts.
+# Samples that are compared first, to exclude most columns; also the most levels of
+# cuts.
 FEW_SAMPLES = 64
 # Values lie on a line of the column if they differ from it by this share of their
 # interquartile range, and are those of the column if this share of them does.
@@ -261,7 +262,9 @@ def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return how many samples of each group have each level."""
     n_levels = codes.max() + 1
     n_cells = (groups.max() + 1) * n_levels
-    return np.bincount(groups * n_levels + codes, minlength=n_cells).reshape(-1, n_levels)
+    return np.bincount(groups * n_levels + codes, minlength=n_cells).reshape(
+        -1, n_levels
+    )
 
 
 def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:

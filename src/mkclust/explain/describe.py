@@ -18,13 +18,24 @@ from mkclust.plots import DescriptionDisplay
 from mkclust.text import join_words, printable
 from mkclust.types import Float
 
-# Less than this is a small effect by Cohen's reading, too small for the name of a cluster.
+# Less than this is a small effect by Cohen's reading, too small for the name of a
+# cluster.
 NOTEWORTHY = 0.2
 # Features in the name of a cluster, and at most, if others have the same name.
 IN_NAME, MOST_IN_NAME = 2, 4
-# The least spread within clusters, as a share of that of all samples, so that effects are finite.
+# The least spread within clusters, as a share of that of all samples, so that effects
+# are finite.
 LEAST_SPREAD = 0.01
-COLUMNS = ["cluster", "view", "feature", "kind", "effect", "standardized", "mean_in", "mean_out"]
+COLUMNS = [
+    "cluster",
+    "view",
+    "feature",
+    "kind",
+    "effect",
+    "standardized",
+    "mean_in",
+    "mean_out",
+]
 COLUMNS += ["n_in", "n_out", "n_missing"]
 # Relative to the mean square, less variance than this is rounding.
 ROUNDING = 1e-12
@@ -37,14 +48,15 @@ class Description:
     Attributes
     ----------
     table : pandas.DataFrame
-        Cluster by cluster and view by view, the strongest features first. The columns are
-        ``cluster``, ``view``, ``feature`` (a level of a category is ``"column=level"``), ``kind``
-        ("mean" or "share": what is compared), ``effect`` (for means, their difference over the
-        pooled standard deviation, Cohen's d; for shares, their difference), ``standardized`` (the
-        difference over the pooled standard deviation, of shares as well: features of both kinds
-        are ordered by it), ``mean_in`` and ``mean_out`` (mean or share in the cluster, and in the
-        rest), ``n_in``, ``n_out`` and ``n_missing`` (samples of the cluster and of the rest whose
-        cells are not missing, and those that are).
+        Cluster by cluster and view by view, the strongest features first. The columns
+        are ``cluster``, ``view``, ``feature`` (a level of a category is
+        ``"column=level"``), ``kind`` ("mean" or "share": what is compared), ``effect``
+        (for means, their difference over the pooled standard deviation, Cohen's d; for
+        shares, their difference), ``standardized`` (the difference over the pooled
+        standard deviation, of shares as well: features of both kinds are ordered by
+        it), ``mean_in`` and ``mean_out`` (mean or share in the cluster, and in the
+        rest), ``n_in``, ``n_out`` and ``n_missing`` (samples of the cluster and of the
+        rest whose cells are not missing, and those that are).
     sizes : tuple of int
         Number of samples in each cluster.
     notes : tuple of str
@@ -68,11 +80,15 @@ class Description:
         """A short name of each cluster, from the features that set it apart most."""
         names = [""] * len(self.sizes)
         for most in range(IN_NAME, MOST_IN_NAME + 1):
-            for c in [c for c, name in enumerate(names) if names.count(name) > 1 or not name]:
+            for c in [
+                c for c, name in enumerate(names) if names.count(name) > 1 or not name
+            ]:
                 words = map(_phrase, self.strongest(c, most))
                 names[c] = ", ".join(words) or "nothing stands out"
         numbered = enumerate(names)
-        return tuple(f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered)
+        return tuple(
+            f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered
+        )
 
     def strongest(self, cluster: int, most: int) -> list[Any]:
         """Return the rows of a cluster with the largest standardized differences, 0.2 or more."""
@@ -91,18 +107,29 @@ class Description:
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
         """Draw the strongest features of every cluster, in new axes or given ones."""
-        rows = [row for c in range(len(self.sizes)) for row in self.strongest(c, n_features)]
+        rows = [
+            row for c in range(len(self.sizes)) for row in self.strongest(c, n_features)
+        ]
         titles = {(row.view, row.feature): _title(row) for row in rows}
         values, names = [self.profiles[key] for key in titles], list(titles.values())
-        return DescriptionDisplay(features=names, differences=values, sizes=self.sizes).plot(ax)
+        return DescriptionDisplay(
+            features=names, differences=values, sizes=self.sizes
+        ).plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size, and the features that set it apart most."""
-        width, digits = len(f"{max(self.sizes, default=0):,}"), len(str(len(self.sizes) - 1))
-        lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
+        width, digits = (
+            len(f"{max(self.sizes, default=0):,}"),
+            len(str(len(self.sizes) - 1)),
+        )
+        lines = [
+            "Clusters by what sets them apart (in standard deviations from the rest):"
+        ]
         for cluster, size in enumerate(self.sizes):
             rows = self.strongest(cluster, n_features)
-            words = [f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows]
+            words = [
+                f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows
+            ]
             what = ", ".join(words) or "nothing stands out"
             lines.append(f"{cluster:>{digits}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
@@ -113,25 +140,28 @@ class Description:
 def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     """Return the features that set the clusters of a fit apart, by effect size.
 
-    For numbers, the effect is the standardized mean difference between a cluster and the rest:
-    Cohen's d with the pooled standard deviation. For categories, truth values and columns of zeros
-    and ones it is the difference between the shares of samples. There are no p-values, because
-    clusters were made to differ in these features; `annotate` tests other variables.
+    For numbers, the effect is the standardized mean difference between a cluster and
+    the rest: Cohen's d with the pooled standard deviation. For categories, truth values
+    and columns of zeros and ones it is the difference between the shares of samples.
+    There are no p-values, because clusters were made to differ in these features;
+    `annotate` tests other variables.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
-        What the model was fitted on, or other tables of the same samples. Data frames, Series and
-        AnnData are matched by their index, all else by position. Sparse matrices stay sparse.
+        What the model was fitted on, or other tables of the same samples. Data frames,
+        Series and AnnData are matched by their index, all else by position. Sparse
+        matrices stay sparse.
     n_features : int, default=10
         How many features to list for each cluster and view.
 
     Returns
     -------
     Description
-        Print it, plot it, or take its ``table``. Missing cells are left out feature by feature.
+        Print it, plot it, or take its ``table``. Missing cells are left out feature by
+        feature.
 
     Examples
     --------
@@ -162,19 +192,34 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
             (table.name, table.columns, table.numbers),
             (of_levels, levels, marks),
         ):
-            frame, standardized = _strongest(features, values[known], members, n_features)
-            frames.append(frame.assign(view=view, n_missing=n - frame["n_in"] - frame["n_out"]))
+            frame, standardized = _strongest(
+                features, values[known], members, n_features
+            )
+            frames.append(
+                frame.assign(view=view, n_missing=n - frame["n_in"] - frame["n_out"])
+            )
             for place in frame["place"].unique():
                 profiles[view, features[place]] = standardized[:, place]
         lacking += [f"{table.name!r} {len(known):,}"] * (len(known) < n)
-    notes = [f"Left out of {each.name!r}: {each.reasons}." for each in aligned if each.skipped]
+    notes = [
+        f"Left out of {each.name!r}: {each.reasons}."
+        for each in aligned
+        if each.skipped
+    ]
     if lacking:
-        notes.append(f"Compared on the samples that have values, of {n:,}: {join_words(lacking)}.")
+        notes.append(
+            f"Compared on the samples that have values, of {n:,}: "
+            f"{join_words(lacking)}."
+        )
     # Stable: views and effects stay in their order.
-    frame = pd.concat(frames)[COLUMNS].sort_values("cluster", kind="stable", ignore_index=True)
+    frame = pd.concat(frames)[COLUMNS].sort_values(
+        "cluster", kind="stable", ignore_index=True
+    )
     means = frame[["mean_in", "mean_out"]]
     # What centering has left of a mean of zero is rounding.
-    frame[means.columns] = means.mask(means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0)
+    frame[means.columns] = means.mask(
+        means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0
+    )
     return Description(frame, tuple(sizes.tolist()), tuple(notes), profiles)
 
 
@@ -196,7 +241,9 @@ def views_of_features(model: Any, samples: Any) -> list[str]:
         return []
     # Columns of links and of distances are samples, not features.
     of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}
-    names = [name for name in samples.names if model.bank_.rules_.get(name) not in of_pairs]
+    names = [
+        name for name in samples.names if model.bank_.rules_.get(name) not in of_pairs
+    ]
     return names if model.n_clusters > 1 else []
 
 
@@ -206,7 +253,9 @@ def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
     for name, category in table.categories:
         is_truth = set(category.categories) <= {"False", "True"}
         for level in ["True"] if is_truth else category.categories:
-            columns.append(np.where(category.isna(), np.nan, category == level)[:, None])
+            columns.append(
+                np.where(category.isna(), np.nan, category == level)[:, None]
+            )
             names.append(name if is_truth else f"{name}={level}")
     return names, np.hstack(columns)
 
@@ -217,7 +266,9 @@ def _strongest(
     """Return the features that differ most in each cluster, and all standardized differences."""
     is_binary, contrast = _contrast(values, members)
     # Two levels of a category say the same: only the more frequent one counts.
-    categories = pd.Series(features, dtype=object).where(is_binary).str.extract("(.*?)=")[0]
+    categories = (
+        pd.Series(features, dtype=object).where(is_binary).str.extract("(.*?)=")[0]
+    )
     is_paired = np.zeros(len(is_binary), bool)
     for pair in categories.groupby(categories).groups.values():
         shares = contrast["mean_in"][:, pair].sum(axis=1)
@@ -243,7 +294,9 @@ def _strongest(
 def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
     """Return which columns are binary, and compare the clusters with the rest in each column."""
     sparse = issparse(table)
-    block: Any = csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
+    block: Any = (
+        csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
+    )
     entries = block.data if sparse else block
     missing: Any = ~np.isfinite(entries) * 1.0
     entries[missing > 0] = 0.0
@@ -251,8 +304,11 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
         missing = csr_array((missing, block.indices, block.indptr), block.shape)
     n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
     n = n_in.sum(axis=0)
-    sizes = _dense(abs(block).max(axis=0)) if block.shape[0] else np.zeros(block.shape[1])
-    # Squares of numbers that are scaled and, if dense, centered neither overflow nor cancel.
+    sizes = (
+        _dense(abs(block).max(axis=0)) if block.shape[0] else np.zeros(block.shape[1])
+    )
+    # Squares of numbers that are scaled and, if dense, centered neither overflow nor
+    # cancel.
     scales = np.where(sizes > 0, sizes, 1.0)
     block = block * (1 / scales)
     is_binary = (scales == 1) & (_dense(abs(block * block - block).sum(axis=0)) == 0)
@@ -268,7 +324,11 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
     of_all = np.maximum(total - total_sum**2 / np.maximum(n, 1), 0)
     # One number throughout, but for rounding; centering has removed a part of the mean.
     is_constant = of_all <= ROUNDING * np.maximum(total, n * means**2)
-    within = total - n_in * np.nan_to_num(mean_in) ** 2 - n_out * np.nan_to_num(mean_out) ** 2
+    within = (
+        total
+        - n_in * np.nan_to_num(mean_in) ** 2
+        - n_out * np.nan_to_num(mean_out) ** 2
+    )
     variance = np.maximum(within, 0) / np.maximum(n - 2, 1)
     least = LEAST_SPREAD**2 * of_all / np.maximum(n - 1, 1)
     spread = np.sqrt(np.maximum(variance, least))

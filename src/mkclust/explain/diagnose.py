@@ -14,11 +14,21 @@ from mkclust.exceptions import silence
 from mkclust.explain.fitted import check_fitted, integer_seed, unfitted_copy
 from mkclust.explain.parts import Parts
 from mkclust.linalg import select, to_device, to_host
-from mkclust.methods.agreement import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS, Agreement, p_text
+from mkclust.methods.agreement import (
+    COPY_ALIGNMENT,
+    FULL_WEIGHT_DIRECTIONS,
+    Agreement,
+    p_text,
+)
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.rounding import root_of, root_of_gram
-from mkclust.methods.same_input import is_approximated, known_again, open_again, read_again
+from mkclust.methods.same_input import (
+    is_approximated,
+    known_again,
+    open_again,
+    read_again,
+)
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized
@@ -27,13 +37,15 @@ from mkclust.stack.observed import with_active
 from mkclust.text import count, join_words, text_table
 from mkclust.types import Array, Float
 
-# Relative error of the eigenvalue sums; the gaps between single eigenvalues are read from them.
+# Relative error of the eigenvalue sums; the gaps between single eigenvalues are read
+# from them.
 EIGEN_TOLERANCE = 1e-10
 # A kernel is constant if centering leaves at most this many roundings of its trace.
 CONSTANT_ROUNDINGS = 100
 # Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
-# A kernel decides the clusters if its own agree with them to at least this adjusted Rand index.
+# A kernel decides the clusters if its own agree with them to at least this adjusted
+# Rand index.
 DECIDES = 0.9
 
 
@@ -48,19 +60,21 @@ class Diagnosis:
     n_clusters : int
         The model's number of clusters, k.
     table : pandas.DataFrame
-        One row per kernel, in the model's order: ``weight`` (not importance), ``alignment`` (share
-        of the kernel's top-k eigenvalue sum that the consensus captures), ``agreement`` (adjusted
-        Rand index of the clusters of that kernel alone with the model's), ``leave_one_out`` (of the
-        model without that kernel; NaN if not asked for, or if the others cannot be clustered),
-        ``cluster_gap`` (relative gap between eigenvalues k - 1 and k of the centered kernel),
-        ``top_share`` (share of its trace in its k largest eigenvalues) and ``p_value`` (the
-        smallest of its agreement with another kernel).
+        One row per kernel, in the model's order: ``weight`` (not importance),
+        ``alignment`` (share of the kernel's top-k eigenvalue sum that the consensus
+        captures), ``agreement`` (adjusted Rand index of the clusters of that kernel
+        alone with the model's), ``leave_one_out`` (of the model without that kernel;
+        NaN if not asked for, or if the others cannot be clustered), ``cluster_gap``
+        (relative gap between eigenvalues k - 1 and k of the centered kernel),
+        ``top_share`` (share of its trace in its k largest eigenvalues) and ``p_value``
+        (the smallest of its agreement with another kernel).
     view_agreement : Agreement
         Which kernels agree: the model's ``agreement_``.
     missingness : Missingness or None
         The model's ``missingness_``, None if no samples are missing from views.
     n_samples, n_diagnosed : int
-        Number of samples of the model, and of those on which it was fitted again to be diagnosed.
+        Number of samples of the model, and of those on which it was fitted again to be
+        diagnosed.
     refit_agreement : float
         Adjusted Rand index between the clusters of that fit and the model's.
     """
@@ -104,7 +118,10 @@ class Diagnosis:
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
-            cells = [f"{each:.2f}".replace("-0.00", "0.00").replace("nan", "-") for each in values]
+            cells = [
+                f"{each:.2f}".replace("-0.00", "0.00").replace("nan", "-")
+                for each in values
+            ]
             rows.append([name, *cells, p_text(p_value)])
         verdict = self.view_agreement.verdict()
         lines = [title, "", verdict, "", text_table(rows), "", *self.sentences()]
@@ -119,24 +136,31 @@ class Diagnosis:
         found, without = self._about_noise(), self.table["leave_one_out"]
         alone, directions = self.table["agreement"], self.view_agreement.directions
         few, decisive = directions < FULL_WEIGHT_DIRECTIONS, alone.argmax()
-        if self.n_clusters > 1 and few[decisive] and not few.all() and alone.max() >= DECIDES:
+        if (
+            self.n_clusters > 1
+            and few[decisive]
+            and not few.all()
+            and alone.max() >= DECIDES
+        ):
             found.append(
-                f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the same to "
-                f"{alone.max():.2f} (adjusted Rand index), though it has few effective directions "
-                f"({directions[decisive]:.2g}), as a single column does."
+                f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the "
+                f"same to {alone.max():.2f} (adjusted Rand index), though it has few "
+                f"effective directions ({directions[decisive]:.2g}), as a single "
+                "column does."
             )
         if self.n_clusters > 1 and without.min() >= SAME:
             found.append("No single kernel changes the clusters.")
         elif self.n_clusters > 1 and without.notna().any():
             found.append(
-                f"The clusters depend most on kernel {without.idxmin()!r}: without it they stay "
-                f"the same to {without.min():.2f} (adjusted Rand index)."
+                f"The clusters depend most on kernel {without.idxmin()!r}: without it "
+                f"they stay the same to {without.min():.2f} (adjusted Rand index)."
             )
         if self.n_diagnosed < self.n_samples:
             found.append(
-                f"Clusters of single kernels, and without them, are those of a fit on "
-                f"{self.n_diagnosed:,} of the {self.n_samples:,} samples, whose clusters agree "
-                f"with the model's to {self.refit_agreement:.2f} (adjusted Rand index)."
+                "Clusters of single kernels, and without them, are those of a fit on "
+                f"{self.n_diagnosed:,} of the {self.n_samples:,} samples, whose "
+                f"clusters agree with the model's to {self.refit_agreement:.2f} "
+                "(adjusted Rand index)."
             )
         return found
 
@@ -148,13 +172,16 @@ class Diagnosis:
             return ["Each kernel agrees with another one."]
         several, names = len(noise) > 1, join_words(map(repr, noise), most=len(noise))
         sentences = [
-            f"Kernel{'s' * several} {names} may be noise: no clear agreement with another "
-            "kernel. Or the structure is in no other kernel, or the agreement is too weak for this "
-            "number of samples, or the samples are in another order."
+            f"Kernel{'s' * several} {names} may be noise: no clear agreement with "
+            "another kernel. Or the structure is in no other kernel, or the agreement "
+            "is too weak for this number of samples, or the samples are in another "
+            "order."
         ]
         largest = weights.idxmax()
         if largest in noise and np.ptp(weights) > 0:
-            sentences.append(f"Weights are not importance: {largest!r} has the largest.")
+            sentences.append(
+                f"Weights are not importance: {largest!r} has the largest."
+            )
         if len(noise) < len(self.names) and weights[list(noise)].any():
             sentences.append(f"AgreementKKM sets {'them' if several else 'it'} aside.")
         return sentences
@@ -166,10 +193,10 @@ def diagnose(
     r"""Say what each kernel of a fitted model contributes: structure, agreement, a copy, or noise.
 
     A kernel **may be noise** if it has no clear agreement with any other kernel, as
-    `mkclust.agreement` tests it: it is noise, or has structure that no other has, or agrees too
-    weakly for this number of samples. Copies of a kernel (a redundancy above 0.99), and kernels
-    that a bank made from one view, prove nothing about each other. Labels, weights and the
-    consensus, which noise may have ruined, are not used.
+    `mkclust.agreement` tests it: it is noise, or has structure that no other has, or
+    agrees too weakly for this number of samples. Copies of a kernel (a redundancy above
+    0.99), and kernels that a bank made from one view, prove nothing about each other.
+    Labels, weights and the consensus, which noise may have ruined, are not used.
 
     Parameters
     ----------
@@ -180,15 +207,17 @@ def diagnose(
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
     max_samples : int, default=2000
-        If there are more samples, a fit on this many, drawn from all clusters, is diagnosed.
+        If there are more samples, a fit on this many, drawn from all clusters, is
+        diagnosed.
 
     Notes
     -----
     If ``random_state`` is not an integer, k-means starts from the seed zero. With an approximation
     the kernels are those of the features that the model learned.
 
-    Any agreement counts, even that of a batch effect, or of two kernels precomputed from one noise
-    view. If all kernels are from one view or copies, or samples are too few, none is called noise.
+    Any agreement counts, even that of a batch effect, or of two kernels precomputed
+    from one noise view. If all kernels are from one view or copies, or samples are too
+    few, none is called noise.
 
     Examples
     --------
@@ -208,7 +237,9 @@ def diagnose(
     """
     check_fitted(model)
     if len(model.kernel_names_) < 2:
-        raise ValueError("the model was fitted on one kernel: a diagnosis takes two or more")
+        raise ValueError(
+            "the model was fitted on one kernel: a diagnosis takes two or more"
+        )
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
         n, labels = len(model.labels_), to_host(model.labels_, None)
@@ -278,7 +309,9 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
         rows.append(
             {
                 "agreement": _agreement(model, embedded, root, [p]),
-                "leave_one_out": _compare_without(model, stack, p) if leave_one_out else np.nan,
+                "leave_one_out": _compare_without(model, stack, p)
+                if leave_one_out
+                else np.nan,
                 "cluster_gap": np.nan if is_constant else centered.cluster_gap,
                 "top_share": np.nan if is_constant else centered.value / trace,
             }
@@ -289,7 +322,8 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
 def _compare_without(model: Any, stack: Stack, p: int) -> float:
     """Return the adjusted Rand index of the clusters without a kernel, NaN if there are none."""
     rest = [q for q in range(stack.n_kernels) if q != p]
-    # The same kernels of the same views: read again, each kernel would be a view of its own.
+    # The same kernels of the same views: read again, each kernel would be a view of its
+    # own.
     others = stack.subset(rest)
     others = replace(others, kernels=with_active(others.kernels, range(len(rest))))
     refitted = unfitted_copy(model)
@@ -310,7 +344,9 @@ def _form(model: Any) -> str:
     return getattr(model, "rounding_", "unit")
 
 
-def _agreement(model: Any, rows: Array, root: Float | None, kernels: Sequence[int]) -> float:
+def _agreement(
+    model: Any, rows: Array, root: Float | None, kernels: Sequence[int]
+) -> float:
     """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
     observed, seen = getattr(model, "observed_", None), np.arange(len(model.labels_))
     if observed is not None:

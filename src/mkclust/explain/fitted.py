@@ -15,7 +15,9 @@ from mkclust.methods.source import training_index
 def check_fitted(model: Any) -> None:
     """Refuse what is not a fitted estimator of this library."""
     if not isinstance(model, MultipleKernelClusterer):
-        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
+        raise TypeError(
+            f"model is a {type(model).__name__}: pass a fitted estimator of mkclust"
+        )
     check_is_fitted(model)
 
 

@@ -9,7 +9,8 @@ from mkclust.data.id_columns import has_name_of_ids
 from mkclust.index import FITTED, has_ids, id_advice, whole_numbers, written_like
 from mkclust.text import join_words
 
-# From this share of its values on, a column of text that are ids of the samples holds ids.
+# From this share of its values on, a column of text that are ids of the samples holds
+# ids.
 LEAST_SHARE = 0.5
 
 
@@ -18,9 +19,10 @@ def with_ids(
 ) -> tuple[pd.DataFrame, str]:
     """Return a frame by the ids of a fit, and the column that held these; "" if its index does.
 
-    A column is used if each of its values is the id of one sample. Columns that hold some of the
-    ids, or several that hold them all, are refused: rows would be matched by position otherwise.
-    So is a default index beside ids that are no numbers; `has_index` is whether there is an index.
+    A column is used if each of its values is the id of one sample. Columns that hold
+    some of the ids, or several that hold them all, are refused: rows would be matched
+    by position otherwise. So is a default index beside ids that are no numbers;
+    `has_index` is whether there is an index.
     """
     if isinstance(index, int) or not has_ids(index):
         return frame, ""
@@ -43,8 +45,8 @@ def with_ids(
     if any(not ids.equals(pd.Index(frame.iloc[:, place])) for place in whole[1:]):
         names = join_words(repr(frame.columns[place]) for place in whole)
         raise ValueError(
-            f"{who}: each of the columns {names} holds the ids of {FITTED}: choose one by "
-            f"frame.set_index({first!r})"
+            f"{who}: each of the columns {names} holds the ids of {FITTED}: choose one "
+            f"by frame.set_index({first!r})"
         )
 
     rest = frame.iloc[:, [p for p in range(frame.shape[1]) if p not in whole]]
@@ -63,7 +65,9 @@ def _with_levels(
     return frame, ""
 
 
-def _refuse_position(frame: pd.DataFrame, index: Any, who: str, has_index: bool) -> None:
+def _refuse_position(
+    frame: pd.DataFrame, index: Any, who: str, has_index: bool
+) -> None:
     """Refuse a default index, or ids that are written otherwise, beside ids that are no numbers."""
     if not len(frame) or has_ids(frame.index) or whole_numbers(index) is not None:
         return
@@ -72,19 +76,23 @@ def _refuse_position(frame: pd.DataFrame, index: Any, who: str, has_index: bool)
     for place, name in enumerate(frame.columns):
         column = frame.iloc[:, place]
         is_text = all(isinstance(value, str) for value in column)
-        advice = id_advice(pd.Index(column), index) if is_text and column.is_unique else ""
+        advice = (
+            id_advice(pd.Index(column), index) if is_text and column.is_unique else ""
+        )
         if advice:
             cure = f"its column {name!r} may hold ids, but {advice}"
             break
     if has_index and not cure:
         cure = (
-            "pass frame.set_index(column) if a column holds its ids, or frame.set_axis(ids) with "
-            "those of the model (sample_ids_) if its rows are in their order"
+            "pass frame.set_index(column) if a column holds its ids, or "
+            "frame.set_axis(ids) with those of the model (sample_ids_) if its rows are "
+            "in their order"
         )
     if cure:
         raise ValueError(
-            f"{who} has no index of ids, and {FITTED} have ids such as {index[:1].tolist()[0]!r}, "
-            f"so that its rows may be in another order: {cure}"
+            f"{who} has no index of ids, and {FITTED} have ids such as "
+            f"{index[:1].tolist()[0]!r}, so that its rows may be in another order: "
+            f"{cure}"
         )
 
 
@@ -98,8 +106,8 @@ def _shared(ids: Any, index: Any) -> Any:
 def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", "none"]:
     """Return whether all, some or none of the values of a column are ids of a fit.
 
-    Numbers may be ids by chance, as ages are. Without the name of ids, they count as some if they
-    all differ and all ids of the fit are among them, and else as none.
+    Numbers may be ids by chance, as ages are. Without the name of ids, they count as
+    some if they all differ and all ids of the fit are among them, and else as none.
     """
     column = frame.iloc[:, place]
     known = column.dropna()
@@ -136,8 +144,8 @@ def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
     if not known.is_unique:
         repeated = known[known.duplicated()].iloc[0]
         return (
-            f"{found}: some are there more than once, such as {repeated!r}: keep one row for each "
-            f"by frame.drop_duplicates({name!r}), then set_index({name!r})"
+            f"{found}: some are there more than once, such as {repeated!r}: keep one "
+            f"row for each by frame.drop_duplicates({name!r}), then set_index({name!r})"
         )
     if len(others):
         return (

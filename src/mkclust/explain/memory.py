@@ -12,7 +12,8 @@ from mkclust.parameters import Count, check_parameter
 from mkclust.stack.feature_maps import FIT_SAMPLES
 from mkclust.stack.features import product_bytes
 
-# Every pass over exact kernels takes the square of the samples: beyond this, hours in all.
+# Every pass over exact kernels takes the square of the samples: beyond this, hours in
+# all.
 MOST_ON_THE_FLY = 50_000
 # From exact to approximate: what to write.
 STRATEGIES = {
@@ -32,7 +33,8 @@ class MemoryEstimate:
     n_samples, n_kernels, n_clusters : int
         What it was made for.
     n_bytes : dict of str to int
-        Bytes by strategy: "dense", "on-the-fly", "streamed", and if the method allows "features".
+        Bytes by strategy: "dense", "on-the-fly", "streamed", and if the method allows
+        "features".
     available : int or None
         Bytes that this machine had when it was made; None if that is not known.
     """
@@ -46,8 +48,8 @@ class MemoryEstimate:
     def strategy(self, available: int | None = None) -> str | None:
         """Return the first strategy that fits into this machine's, or other, available bytes.
 
-        None if there is none; if the memory is unknown, all fit. Beyond 50,000 samples, kernels on
-        the fly or in files would take hours, and are left out.
+        None if there is none; if the memory is unknown, all fit. Beyond 50,000 samples,
+        kernels on the fly or in files would take hours, and are left out.
         """
         limit = self.available if available is None else available
         slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
@@ -57,14 +59,19 @@ class MemoryEstimate:
     def __str__(self) -> str:
         """Return a table of the strategies, and the one to use."""
         lines = [
-            f"{self.n_kernels} kernels of {self.n_samples:,} samples, {self.n_clusters} clusters: "
-            "memory in addition to the data",
-            *(f"  {s:<11} {in_units(n):>12}  {STRATEGIES[s]}" for s, n in self.n_bytes.items()),
+            f"{self.n_kernels} kernels of {self.n_samples:,} samples, "
+            f"{self.n_clusters} clusters: memory in addition to the data",
+            *(
+                f"  {s:<11} {in_units(n):>12}  {STRATEGIES[s]}"
+                for s, n in self.n_bytes.items()
+            ),
         ]
         if self.available is None:
             return "\n".join([*lines, "The available memory is unknown."])
         name = self.strategy()
-        use = "none of these fits" if name is None else f"use {name}: {STRATEGIES[name]}"
+        use = (
+            "none of these fits" if name is None else f"use {name}: {STRATEGIES[name]}"
+        )
         return "\n".join([*lines, f"Available: {in_units(self.available)}; {use}."])
 
 
@@ -90,11 +97,13 @@ def estimate_memory(
     n_clusters : int, default=8
         Number of clusters, k.
     n_features : int, default=100
-        Number of columns over all views; of a sparse one, 1.5 times the nonzero entries of a row.
+        Number of columns over all views; of a sparse one, 1.5 times the nonzero entries
+        of a row.
     n_components : int, default=100
         Number of features that stand for one view's kernel.
     n_views : int or None, default=None
-        Number of views, for each of which features make one kernel; None: the number of kernels.
+        Number of views, for each of which features make one kernel; None: the number of
+        kernels.
     dtype : {"float64", "float32"}, default="float64"
         Number type of the views or kernels.
     method : str, default="simplemkkm"
@@ -128,8 +137,11 @@ def estimate_memory(
         for storage, columns in columns_read.items()
     }
     if not kind.NEEDS_ENTRIES:
-        # Products of features, samples to learn from, partitions and the features themselves.
+        # Products of features, samples to learn from, partitions and the features
+        # themselves.
         columns = views * n_components
-        learned = product_bytes(columns, views) + 2 * size * n_features * min(n, FIT_SAMPLES)
+        learned = product_bytes(columns, views) + 2 * size * n_features * min(
+            n, FIT_SAMPLES
+        )
         n_bytes["features"] = learned + n * (4 * k * size + 16) + n * columns * size
     return MemoryEstimate(n, m, k, n_bytes, available_bytes())

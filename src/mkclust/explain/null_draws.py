@@ -18,7 +18,8 @@ from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.observed import observed_samples
 from mkclust.types import Float
 
-# If this share of the first draws shows clearer clusters, the others are not worth the time.
+# If this share of the first draws shows clearer clusters, the others are not worth the
+# time.
 FIRST_DRAWS, HOPELESS = 19, 0.2
 # Up to this share, diagonals are constant, and squared distances Euclidean.
 TOLERANCE = 1e-6
@@ -39,13 +40,20 @@ def mix(stack: Stack, shares: Float) -> Float:
 
 
 def compare_with_draws(
-    path: SpectralPath, draw_kernel: Callable[[], Float], k_values: Sequence[int], n_draws: int
+    path: SpectralPath,
+    draw_kernel: Callable[[], Float],
+    k_values: Sequence[int],
+    n_draws: int,
 ) -> tuple[list[SpectralPath], float]:
     """Return draws without clusters, and the p-value of the samples among them."""
     draws: list[SpectralPath] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)]
-        p_value = rank_p_value(path.silhouettes, np.array([each.silhouettes for each in draws]))
+        draws += [
+            cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)
+        ]
+        p_value = rank_p_value(
+            path.silhouettes, np.array([each.silhouettes for each in draws])
+        )
         if p_value > HOPELESS:
             break
     return draws, p_value
@@ -56,7 +64,9 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
     # All are standardized together, so that the data are treated as any of the draws.
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
-    standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
+    standardized = (everything - everything.mean(axis=0)) / np.where(
+        deviations > 0, deviations, 1
+    )
     largest = standardized.max(axis=1)
     return float(np.mean(largest >= largest[0]))
 
@@ -64,9 +74,10 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
 class NullDraws:
     """Mixed kernels of random samples without clusters, drawn from given samples.
 
-    A cloud is the samples rotated at random around their mean: the columns of views, or if there
-    are precomputed kernels, or counts, shares, links or distances, which would turn negative, the
-    feature space of each kernel; of one that could be Gaussian, the space of its distances.
+    A cloud is the samples rotated at random around their mean: the columns of views, or
+    if there are precomputed kernels, or counts, shares, links or distances, which would
+    turn negative, the feature space of each kernel; of one that could be Gaussian, the
+    space of its distances.
     """
 
     def __init__(self, samples: Samples, model: Any, shares: Float):
@@ -74,20 +85,32 @@ class NullDraws:
         self._samples, self._model, self._shares = samples, model, shares
         self._names, self._views = stack.names, stack.views
         observed = observed_samples(stack.kernels)
-        self._kernels = [to_host(observed_part(each).kernel.dense()) for each in stack.kernels]
+        self._kernels = [
+            to_host(observed_part(each).kernel.dense()) for each in stack.kernels
+        ]
         self._missing = missing = None if observed is None else ~observed
-        self.n_views = len({view for view, share in zip(stack.views, shares, strict=True) if share})
+        self.n_views = len(
+            {view for view, share in zip(stack.views, shares, strict=True) if share}
+        )
         self._is_rows = _can_be_drawn(samples, model)
         if self._is_rows:
-            parts, missing = [to_host(view) for view in samples.views.values()], samples.missing
+            parts, missing = (
+                [to_host(view) for view in samples.views.values()],
+                samples.missing,
+            )
         else:
             inner = [gaussian_inner_products(K) for K in self._kernels]
             self._is_gaussian = [each is not None for each in inner]
-            parts = [K if G is None else G for K, G in zip(self._kernels, inner, strict=True)]
+            parts = [
+                K if G is None else G for K, G in zip(self._kernels, inner, strict=True)
+            ]
         self._rotated, K = [], mix(stack, shares)
         for v, part in enumerate(parts):
-            some = np.arange(len(K)) if missing is None else np.flatnonzero(~missing[:, v])
-            # For the covariance alone, a sample that a view lacks is the most similar one of it.
+            some = (
+                np.arange(len(K)) if missing is None else np.flatnonzero(~missing[:, v])
+            )
+            # For the covariance alone, a sample that a view lacks is the most similar
+            # one of it.
             places = np.argmax(K[:, some], axis=1)
             places[some] = np.arange(len(some))
             block = part[places] if self._is_rows else part[np.ix_(places, places)]
@@ -95,7 +118,8 @@ class NullDraws:
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
-        # A sample at the mean of a kernel cannot be scaled: rare, but certain in many draws.
+        # A sample at the mean of a kernel cannot be scaled: rare, but certain in many
+        # draws.
         for _ in range(MAX_DRAWS - 1):
             with suppress(ValueError):
                 return self._draw_cloud(rng)
@@ -106,19 +130,26 @@ class NullDraws:
         normal = rng.normal(size=(self._samples.n_samples,) * 2)
         normal[:, 0] = 1
         Q, T = np.linalg.qr(normal)
-        # All rotations that keep the constant vector, and so the mean, are equally likely.
+        # All rotations that keep the constant vector, and so the mean, are equally
+        # likely.
         R = Q * np.sign(np.diag(T)) @ helmert(len(Q), full=True)
         drawn = tuple(R[some] @ part for some, part in self._rotated)
         if self._is_rows:
             samples = replace(self._samples, parts=drawn)
             return mix(open_stack(self._model, samples), self._shares)
-        products = (P @ R[some].T for P, (some, _) in zip(drawn, self._rotated, strict=True))
+        products = (
+            P @ R[some].T for P, (some, _) in zip(drawn, self._rotated, strict=True)
+        )
         each = zip(products, self._kernels, self._is_gaussian, strict=True)
-        return self._mix([_gaussian(P, K[0, 0]) if gaussian else P for P, K, gaussian in each])
+        return self._mix(
+            [_gaussian(P, K[0, 0]) if gaussian else P for P, K, gaussian in each]
+        )
 
     def shuffled(self, rng: np.random.Generator) -> Float:
         """Return the mix with the samples of every view shuffled on their own, centered, (n, n)."""
-        sizes = {view: len(K) for view, K in zip(self._views, self._kernels, strict=True)}
+        sizes = {
+            view: len(K) for view, K in zip(self._views, self._kernels, strict=True)
+        }
         orders = {view: rng.permutation(size) for view, size in sizes.items()}
         each = zip(self._views, self._kernels, strict=True)
         return self._mix([K[np.ix_(orders[view], orders[view])] for view, K in each])
@@ -141,7 +172,8 @@ def _can_be_drawn(samples: Samples, model: Any) -> bool:
     bank = model.kernels.fit(samples)
     asked = bank.rules if isinstance(bank.rules, Mapping) else {}
     return all(
-        RULES[kind].takes_any_numbers and getattr(asked.get(name), "preprocess", None) is None
+        RULES[kind].takes_any_numbers
+        and getattr(asked.get(name), "preprocess", None) is None
         for name, kind in bank.rules_.items()
     )
 

@@ -29,7 +29,8 @@ FRACTION = 0.8
 TESTED_SAMPLES, TESTED_PER_CLUSTER = 500, 20
 # With fewer samples than this no test could tell.
 FEWEST_SAMPLES = 20
-# Without k_values: up to this number of clusters, with this number of samples each at least.
+# Without k_values: up to this number of clusters, with this number of samples each at
+# least.
 MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
 # Parameters of estimators that say how X is read, and which kernels are made of it.
 OPTIONS = {"kernels", "center", "normalize", "psd", "views", "join", "impute"}
@@ -39,11 +40,12 @@ BAND = (0.025, 0.975)
 
 # What the columns of the table are.
 CRITERIA = (
-    "Score: eigengap and excess of the silhouette over samples without clusters, each as a share "
-    "of its maximum, added. Eigengap: relative drop of the spectrum after the directions of k "
-    "clusters. Silhouette: how much nearer samples are to their own cluster than to the next. "
-    "Stability: agreement of the clusters with those of resamples (1: the same). Support: share of "
-    "the resamples with the highest score at k."
+    "Score: eigengap and excess of the silhouette over samples without clusters, each "
+    "as a share of its maximum, added. Eigengap: relative drop of the spectrum after "
+    "the directions of k clusters. Silhouette: how much nearer samples are to their "
+    "own cluster than to the next. Stability: agreement of the clusters with those of "
+    "resamples (1: the same). Support: share of the resamples with the highest score "
+    "at k."
 )
 
 Evidence = Literal["none", "weak", "strong"]
@@ -58,34 +60,38 @@ class NumberOfClusters:
     n_clusters : int
         The number that fits best, with the highest score.
     evidence : {"none", "weak", "strong"}
-        "none" if samples without clusters may be as clear; "weak" if they are not, but samples are
-        hardly sparser between the clusters than within them; else "strong".
+        "none" if samples without clusters may be as clear; "weak" if they are not, but
+        samples are hardly sparser between the clusters than within them; else "strong".
     k_values : ndarray of int of shape (s,)
         The numbers that were tried, rising; the following arrays are in that order.
     eigengaps : ndarray of shape (s,)
         Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
     silhouettes, expected_silhouettes : ndarray of shape (s,)
-        Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by distances to the
-        centers; and its mean for one cloud without clusters, of the same covariance.
+        Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by
+        distances to the centers; and its mean for one cloud without clusters, of the
+        same covariance.
     stabilities : ndarray of shape (s,)
-        Mean adjusted Rand index of the clusters of a resample with those of all samples; NaN for
-        more clusters than a resample has samples.
+        Mean adjusted Rand index of the clusters of a resample with those of all
+        samples; NaN for more clusters than a resample has samples.
     support : ndarray of shape (s,)
         Share of the resamples in which each number has the highest score.
     null_silhouettes, null_eigengaps : ndarray of shape (2, s)
         The range that contains 95 % of the draws without clusters.
     p_cloud, p_shuffled, p_continuum : float
-        p-values against one cloud without clusters, against views that share nothing (at least
-        that of their agreement; NaN for one view), and against a continuum that is cut in parts.
+        p-values against one cloud without clusters, against views that share nothing
+        (at least that of their agreement; NaN for one view), and against a continuum
+        that is cut in parts.
     border_density, continuum_density : float
-        How dense samples are at the borders between clusters, in units of that near the centers,
-        and how dense they would be in a continuum, at least.
+        How dense samples are at the borders between clusters, in units of that near the
+        centers, and how dense they would be in a continuum, at least.
     level : float
         The limit of the p-values.
     n_samples, n_used, n_tested : int
-        How many samples there are, and how many of them the criteria and the tests used.
+        How many samples there are, and how many of them the criteria and the tests
+        used.
     n_draws : int
-        Draws without clusters; no p-value of these is smaller than one over one more than these.
+        Draws without clusters; no p-value of these is smaller than one over one more
+        than these.
     """
 
     n_clusters: int
@@ -122,7 +128,9 @@ class NumberOfClusters:
     @property
     def candidates(self) -> tuple[int, ...]:
         """The best number and the two next ones by their score."""
-        others = [int(k) for k in self.k_values[np.argsort(-self.scores, kind="stable")]]
+        others = [
+            int(k) for k in self.k_values[np.argsort(-self.scores, kind="stable")]
+        ]
         others.remove(self.n_clusters)
         return (self.n_clusters, *others[:2])
 
@@ -161,20 +169,23 @@ class NumberOfClusters:
 
     def _reasons(self) -> list[str]:
         best = self.table.loc[self.n_clusters]
-        stable = "unknown" if np.isnan(best["stability"]) else f"{best['stability']:.2f}"
+        stable = (
+            "unknown" if np.isnan(best["stability"]) else f"{best['stability']:.2f}"
+        )
         others = [str(k) for k in self.candidates[1:]]
         next_best = f"; next best: {join_words(others)}" if others else ""
         sentences = [
             f"For {self.n_clusters} clusters: stability {stable}, silhouette "
-            f"{best['silhouette']:.2f} ({best['without clusters']:.2f} without clusters), eigengap "
-            f"{best['eigengap']:.2f}; {best['support']:.0%} of the resamples say the same"
-            f"{next_best}.",
+            f"{best['silhouette']:.2f} ({best['without clusters']:.2f} without "
+            f"clusters), eigengap {best['eigengap']:.2f}; {best['support']:.0%} of the "
+            f"resamples say the same{next_best}.",
             self._say_evidence(),
         ]
         end = "smallest" if self.n_clusters == self.k_values[0] > 2 else ""
         if end := "largest" if self.n_clusters == self.k_values[-1] else end:
             sentences.append(
-                f"{self.n_clusters} is the {end} number that was tried: pass k_values beyond it."
+                f"{self.n_clusters} is the {end} number that was tried: pass k_values "
+                "beyond it."
             )
         if self.n_used < self.n_samples:
             sentences.append(
@@ -189,24 +200,33 @@ class NumberOfClusters:
         level = f"the limit is {self.level:g}"
         if self.p_cloud > self.level:
             return (
-                "No number of clusters is clearer than in one cloud of the same covariance "
-                f"({cloud}; {level})."
+                "No number of clusters is clearer than in one cloud of the same "
+                f"covariance ({cloud}; {level})."
             )
         if self.p_shuffled > self.level:
             return (
-                f"Clusters are clearer than in one cloud ({cloud}), but not clearer than in views "
-                f"that share nothing ({shuffled}; {level}): there is no evidence that the views "
-                "share them. Call the function for each view alone."
+                f"Clusters are clearer than in one cloud ({cloud}), but not clearer "
+                f"than in views that share nothing ({shuffled}; {level}): there is no "
+                "evidence that the views share them. Call the function for each view "
+                "alone."
             )
-        also = "" if np.isnan(self.p_shuffled) else f", and than in unrelated views ({shuffled})"
+        also = (
+            ""
+            if np.isnan(self.p_shuffled)
+            else f", and than in unrelated views ({shuffled})"
+        )
         hardly = meaning = ""
         if self.evidence != "strong":
-            hardly, meaning = "hardly ", ": they may overlap, or be parts of a continuum"
+            hardly, meaning = (
+                "hardly ",
+                ": they may overlap, or be parts of a continuum",
+            )
         return (
-            f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}. "
-            f"Samples are {hardly}sparser between clusters than within them{meaning}: at the "
-            f"borders {self.border_density:.2g} times as dense as near the centers, in a continuum "
-            f"{self.continuum_density:.2g} times or more (p = {self.p_continuum:.2g}; {level})."
+            "Clusters are clearer than in one cloud of the same covariance "
+            f"({cloud}){also}. Samples are {hardly}sparser between clusters than "
+            f"within them{meaning}: at the borders {self.border_density:.2g} times as "
+            f"dense as near the centers, in a continuum {self.continuum_density:.2g} "
+            f"times or more (p = {self.p_continuum:.2g}; {level})."
         )
 
 
@@ -230,27 +250,34 @@ def suggest_n_clusters(
 ) -> NumberOfClusters:
     r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
 
-    Both are found in the mixed kernel of the recommended method, centered and scaled as in ``fit``;
-    views that the method does not use play no part.
+    Both are found in the mixed kernel of the recommended method, centered and scaled as
+    in ``fit``; views that the method does not use play no part.
 
-    **Which number fits best.** The number with the highest sum of two criteria, each as a share of
-    its maximum. *Stability* under resampling is shown, but favors few clusters.
+    **Which number fits best.** The number with the highest sum of two criteria, each as
+    a share of its maximum. *Stability* under resampling is shown, but favors few
+    clusters.
 
-    - *Eigengap*: the relative gap of eigenvalues k - 1 and k, for k clusters span k - 1 directions.
-    - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much nearer
-      samples are to their own center than to the next one, minus its mean without clusters.
+    - *Eigengap*: the relative gap of eigenvalues k - 1 and k, for k clusters span k - 1
+      directions.
+    - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much
+      nearer samples are to their own center than to the next one, minus its mean
+      without clusters.
 
-    **How strong the evidence is.** The test statistic is the largest standardized silhouette over
-    all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation over the data
-    and all draws together. There is no evidence if it is not larger than for (almost) all draws of
+    **How strong the evidence is.** The test statistic is the largest standardized
+    silhouette over all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean
+    and deviation over the data and all draws together. There is no evidence if it is
+    not larger than for (almost) all draws of
 
-    - *one cloud*: the samples rotated at random around their mean, with exactly their covariance.
-    - *shuffled views*, if there are several: the samples of each view shuffled independently.
+    - *one cloud*: the samples rotated at random around their mean, with exactly their
+      covariance.
+    - *shuffled views*, if there are several: the samples of each view shuffled
+      independently.
 
-    The evidence is strong if samples are also sparser at the borders between clusters than in a
-    continuum: significantly less than half as dense as near the centers for four clusters or more,
-    0.35 times as dense for two or three, and that times d - 1 if clusters extend in d > 2
-    directions. Else it is weak, as for a continuum cut into parts, or clusters that overlap.
+    The evidence is strong if samples are also sparser at the borders between clusters
+    than in a continuum: significantly less than half as dense as near the centers for
+    four clusters or more, 0.35 times as dense for two or three, and that times d - 1 if
+    clusters extend in d > 2 directions. Else it is weak, as for a continuum cut into
+    parts, or clusters that overlap.
 
     Parameters
     ----------
@@ -259,23 +286,25 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, at most n / 5.
     coefficients : array-like of shape (n_kernels,), default=None
-        Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes
-        those of the recommended method.
+        Coefficients of the kernels in the mix, such as a model's ``coefficients_``;
+        None takes those of the recommended method.
     n_resamples : int, default=20
         Number of resamples, of four fifths of the samples each.
     n_draws : int, default=49
-        Number of draws without clusters, fewer if the first show that there is no evidence. The
-        least possible p-value is 1 / (n_draws + 1).
+        Number of draws without clusters, fewer if the first show that there is no
+        evidence. The least possible p-value is 1 / (n_draws + 1).
     max_samples : int, default=2000
-        Number of samples to use at most, drawn at random. Tests use 500, or 20 for each cluster.
+        Number of samples to use at most, drawn at random. Tests use 500, or 20 for each
+        cluster.
     level : float, default=0.02
         Limit of the p-values.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
     **options
-        ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``, ``impute``,
-        ``missing_views`` and ``scale``, as in every estimator, but ``missing_views="learn"`` is
-        taken for ``"rescale"``, because learned values depend on the number of clusters.
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``,
+        ``impute``, ``missing_views`` and ``scale``, as in every estimator, but
+        ``missing_views="learn"`` is taken for ``"rescale"``, because learned values
+        depend on the number of clusters.
 
     Examples
     --------
@@ -310,15 +339,22 @@ def suggest_n_clusters(
             part = source.take(used[draw(rng, n_used, n_tested)])
             tested = cluster_for_all_k(mix(open_stack(model, part), shares), numbers)
         null = NullDraws(part, model, shares)
-        draws, p_cloud = compare_with_draws(tested, partial(null.cloud, rng), numbers, n_draws)
-        silhouettes, p_shuffled = np.array([each.silhouettes for each in draws]), float("nan")
+        draws, p_cloud = compare_with_draws(
+            tested, partial(null.cloud, rng), numbers, n_draws
+        )
+        silhouettes, p_shuffled = (
+            np.array([each.silhouettes for each in draws]),
+            float("nan"),
+        )
         if null.n_views > 1:
             drawn = partial(null.shuffled, rng)
             draws, p_shuffled = compare_with_draws(tested, drawn, numbers, n_draws)
             if agreement.n_independent_views > 1:
                 p_shuffled = max(p_shuffled, float(agreement.p_values.min()))
         expected = silhouettes.mean(axis=0)
-        stabilities, support = _resample(K, path.labels, numbers, expected, n_resamples, rng)
+        stabilities, support = _resample(
+            K, path.labels, numbers, expected, n_resamples, rng
+        )
     best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))
     borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
     evidence: Evidence = "strong" if borders.p_value <= level else "weak"
@@ -366,16 +402,16 @@ def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
 def _check_k_values(k_values: Any, n_used: int) -> list[int]:
     if n_used < FEWEST_SAMPLES:
         raise ValueError(
-            f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are needed to tell "
-            "clusters from chance"
+            f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are "
+            "needed to tell clusters from chance"
         )
     if k_values is None:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_PER_CLUSTER) + 1))
     numbers = list(k_values) if np.iterable(k_values) else []
     if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(
-            f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than the samples "
-            "used, at most max_samples"
+            f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than "
+            "the samples used, at most max_samples"
         )
     return sorted({int(k) for k in numbers})
 
@@ -386,8 +422,8 @@ def _check_draws(n_draws: Any, level: Any) -> None:
     least = int(np.ceil(1 / level - 1e-9)) - 1
     if n_draws < least:
         raise ValueError(
-            f"n_draws={n_draws} cannot show a p-value below {1 / (n_draws + 1):.2g}, and the "
-            f"level is {level:g}: pass n_draws={least} at least"
+            f"n_draws={n_draws} cannot show a p-value below {1 / (n_draws + 1):.2g}, "
+            f"and the level is {level:g}: pass n_draws={least} at least"
         )
 
 
@@ -401,14 +437,19 @@ def _shares(stack: Stack, coefficients: Any) -> tuple[Float, Agreement]:
         is_wrong = given.shape != (stack.n_kernels,) or not np.isfinite(given).all()
         if is_wrong or given.min() < 0 or given.sum() <= 0:
             raise ValueError(
-                f"coefficients={coefficients!r}: pass a number for each of the {stack.n_kernels} "
-                "kernels, not negative and not all zero"
+                f"coefficients={coefficients!r}: pass a number for each of the "
+                f"{stack.n_kernels} kernels, not negative and not all zero"
             )
     return given / given.sum(), found.agreement
 
 
 def _resample(
-    K: Float, labels: np.ndarray, k_values: list[int], expected: Float, n_resamples: int, rng: Any
+    K: Float,
+    labels: np.ndarray,
+    k_values: list[int],
+    expected: Float,
+    n_resamples: int,
+    rng: Any,
 ) -> tuple[Float, Float]:
     """Return how far clusters of resamples agree, and how many of these name each k, two (s,)."""
     n, size = len(K), round(FRACTION * len(K))
@@ -419,7 +460,11 @@ def _resample(
         part = draw(rng, n, size)
         found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers)
         for position, each in enumerate(found.labels):
-            agreements[index, position] = agreement_of_labels(labels[position, part], each)
-        scores = scores_of(found.eigengaps, found.silhouettes - expected[: len(numbers)])
+            agreements[index, position] = agreement_of_labels(
+                labels[position, part], each
+            )
+        scores = scores_of(
+            found.eigengaps, found.silhouettes - expected[: len(numbers)]
+        )
         named[np.argmax(scores)] += 1
     return agreements.mean(axis=0), named / n_resamples

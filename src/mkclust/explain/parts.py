@@ -20,7 +20,9 @@ class Parts:
 
     def __init__(self, model: Any, X: Any):
         # Features are made from views, whatever these might be taken for otherwise.
-        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+        kernels = (
+            default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+        )
         expected, options = expected_input(kernels), model.table_options
         self.samples = read_samples(X, expected=expected, options=options)
         self.n_samples = self.samples.n_samples
@@ -36,7 +38,9 @@ class Parts:
                 fitted = self.samples if seen is None else self.samples.take(seen)
                 bank = with_rules_by_name(bank, fitted)
                 rules = bank.rules.items()
-                self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
+                self._pairs = [
+                    name for name, rule in rules if RULES[rule.kernel].of_pairs
+                ]
             self.kernels = bank
 
     def take(self, rows: np.ndarray) -> Samples:
@@ -50,7 +54,9 @@ class Parts:
             if missing is not None:
                 observed = np.flatnonzero(~missing[:, self.samples.names.index(name)])
             columns = np.flatnonzero(np.isin(observed, rows))
-            parts[name] = select(check_view(parts[name], f"View {name!r}"), columns, axis=1)
+            parts[name] = select(
+                check_view(parts[name], f"View {name!r}"), columns, axis=1
+            )
         return replace(taken, parts=tuple(parts.values()))
 
     def unfitted(self, model: Any) -> Any:

@@ -17,7 +17,8 @@ class PermutedClusters:
     """Permutations of clusters; those of groups of samples respect the groups."""
 
     clusters: np.ndarray  # from 0; -1 for samples without a cluster
-    groups: np.ndarray | None  # the number of every sample's group, None if all are exchangeable
+    # The number of every sample's group, None if all are exchangeable.
+    groups: np.ndarray | None
     n_permutations: int
     seed: int
 

@@ -11,7 +11,8 @@ from mkclust.explain.fitted import check_fitted
 from mkclust.stack.discretize import compared_rows, normalize_rows
 from mkclust.types import Float
 
-# With more samples, distances to all others would take long: distances to centers are used.
+# With more samples, distances to all others would take long: distances to centers are
+# used.
 MOST_COMPARED = 10_000
 
 
@@ -22,12 +23,13 @@ class SampleScores:
     Attributes
     ----------
     silhouette : ndarray of shape (n_samples,)
-        From -1 to 1: how much nearer its own cluster is than the next one. Zero for a sample alone
-        in its cluster; NaN if there is a single cluster, or one per sample.
+        From -1 to 1: how much nearer its own cluster is than the next one. Zero for a
+        sample alone in its cluster; NaN if there is a single cluster, or one per
+        sample.
     margin : ndarray of shape (n_samples,)
-        0 on the border to the next cluster, NaN for one cluster. For rows of unit length, the
-        cosine to its own center minus that to the next one; for components (``rounding_``), how
-        far it is from the border, where its own center is at 1.
+        0 on the border to the next cluster, NaN for one cluster. For rows of unit
+        length, the cosine to its own center minus that to the next one; for components
+        (``rounding_``), how far it is from the border, where its own center is at 1.
     """
 
     silhouette: Float
@@ -37,16 +39,18 @@ class SampleScores:
 def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleScores:
     """Return the silhouette and the margin of every sample of a fit.
 
-    Both are those of the rows that k-means has clustered, in which it made the clusters as tight
-    as it could: the scores compare samples, and do not prove that clusters exist.
+    Both are those of the rows that k-means has clustered, in which it made the clusters
+    as tight as it could: the scores compare samples, and do not prove that clusters
+    exist.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     most_compared : int, default=10_000
-        Up to this many samples the silhouette uses the mean distances to the samples of the
-        clusters; beyond, the distances to their centers (the simplified silhouette).
+        Up to this many samples the silhouette uses the mean distances to the samples of
+        the clusters; beyond, the distances to their centers (the simplified
+        silhouette).
 
     Returns
     -------
@@ -88,7 +92,8 @@ def margins(
 ) -> Float:
     """Return the margins of rows of an embedding; NaN if there is one cluster.
 
-    With a `root`, rows times it are compared with the centers, otherwise directions are.
+    With a `root`, rows times it are compared with the centers, otherwise directions
+    are.
     """
     if len(centers) < 2:
         return np.full(len(labels), np.nan)
@@ -101,7 +106,9 @@ def margins(
     apart = cdist(centers, centers, "sqeuclidean")[labels]
     each = np.arange(len(labels))
     # From the border to the own center it is half of the way between two centers.
-    share = (squares - squares[each, labels][:, None]) / np.where(apart > 0, apart, np.inf)
+    share = (squares - squares[each, labels][:, None]) / np.where(
+        apart > 0, apart, np.inf
+    )
     share[each, labels] = np.inf
     return share.min(axis=1)
 

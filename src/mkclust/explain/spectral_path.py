@@ -21,16 +21,18 @@ EIGEN_TOLERANCE = 1e-6
 RANK_TOLERANCE = 1e-10
 # Iterations of k-means, which from good seeds settles in a few.
 MAX_ITER = 50
-# Centers nearer than this share of the longest distance are the same, apart from rounding.
+# Centers nearer than this share of the longest distance are the same, apart from
+# rounding.
 SAME_CENTER = 1e-6
-# Positions on the line from a center, 0, to the next one, 1, with the border at 1/2: up to the
-# first a sample is near its center, from the second on at the border.
+# Positions on the line from a center, 0, to the next one, 1, with the border at 1/2: up
+# to the first a sample is near its center, from the second on at the border.
 CORE, BORDER = 0.25, 0.375
 # Positions of samples at the very center are zero up to this.
 ROUNDING = 1e-6
-# How dense a border of a continuum is at least, in units of the sparser of the two cores: 0.36 was
-# the least on curves and surfaces of a thousand samples cut into two or three parts, 0.53 for more
-# parts. From the third on, each dimension of the parts adds as much again.
+# How dense a border of a continuum is at least, in units of the sparser of the two
+# cores: 0.36 was the least on curves and surfaces of a thousand samples cut into two or
+# three parts, 0.53 for more parts. From the third on, each dimension of the parts adds
+# as much again.
 FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
 
 
@@ -38,7 +40,8 @@ class SpectralPath(NamedTuple):
     """The clusterings of one centered kernel, one for each of s numbers of clusters."""
 
     eigengaps: Float  # relative gap between eigenvalues k - 1 and k, (s,)
-    silhouettes: Float  # mean silhouette of k clusters in k - 1 leading eigenvectors, (s,)
+    # Mean silhouette of k clusters in k - 1 leading eigenvectors, (s,).
+    silhouettes: Float
     labels: np.ndarray  # (s, n_samples)
     vectors: Float  # the leading eigenvectors, (n_samples, b)
     eigenvalues: Float  # (b,)
@@ -61,22 +64,31 @@ def cluster_for_all_k(K: Float, k_values: Sequence[int]) -> SpectralPath:
         found = relax(Array(K), max(k_values), tol=EIGEN_TOLERANCE)
         values, V = found.eigenvalues, found.vectors
         lowest = RANK_TOLERANCE * max(values[0], 0)
-        # Directions that the kernel does not have carry no information, and are left out.
+        # Directions that the kernel does not have carry no information, and are left
+        # out.
         points = V * (values > lowest)
         clusterings = [cluster(points[:, : k - 1], k) for k in k_values]
-    above, below = values[np.array(k_values) - 2], np.maximum(values[np.array(k_values) - 1], 0)
+    above, below = (
+        values[np.array(k_values) - 2],
+        np.maximum(values[np.array(k_values) - 1], 0),
+    )
     gaps = np.where(above > lowest, 1 - below / np.where(above > lowest, above, 1), 0)
     silhouettes = np.array([silhouette(*each) for each in clusterings])
-    return SpectralPath(gaps, silhouettes, np.array([each[0] for each in clusterings]), V, values)
+    return SpectralPath(
+        gaps, silhouettes, np.array([each[0] for each in clusterings]), V, values
+    )
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
     """Return k-means clusters of (n, k - 1) points, and all distances to the centers, (n, k)."""
     n = len(points)
-    # With a constant beside them, points in k tight clusters are k directions at right angles, so
-    # that a pivoted QR decomposition takes one point of each, unless clusters overlap.
+    # With a constant beside them, points in k tight clusters are k directions at right
+    # angles, so that a pivoted QR decomposition takes one point of each, unless
+    # clusters overlap.
     with_constant = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
-    pivots = scipy.linalg.qr(with_constant, mode="r", pivoting=True, check_finite=False)[1]
+    pivots = scipy.linalg.qr(
+        with_constant, mode="r", pivoting=True, check_finite=False
+    )[1]
     distant = kmeans_plusplus(points, n_clusters, random_state=0)[1]
     starts = (points[pivots[:n_clusters]], points[distant])
     options = {"n_init": 1, "max_iter": MAX_ITER, "tol": 0}
@@ -98,7 +110,8 @@ class Borders(NamedTuple):
     """How many samples lie between neighboring clusters, and how many near their centers."""
 
     n_between: int  # samples at a border
-    n_within: int  # samples near the centers: at each border, twice those of the sparser side
+    # Samples near the centers: at each border, twice those of the sparser side.
+    n_within: int
     sparse: float  # a lower density than this is sparser than in a continuum
 
     @property
@@ -113,27 +126,36 @@ class Borders(NamedTuple):
         """How likely a continuum is to have as few samples at the borders between its parts."""
         odds = self.sparse * (0.5 - BORDER) / CORE
         total = self.n_between + self.n_within
-        return float(binom.cdf(self.n_between, total, odds / (1 + odds))) if total else 1.0
+        return (
+            float(binom.cdf(self.n_between, total, odds / (1 + odds))) if total else 1.0
+        )
 
 
 def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     """Count samples at the borders between clusters of (n, d) points, and near the centers.
 
-    A sample has a position between its own center and that of the neighbor with the nearest border.
-    At the edge of a cloud a border is denser than the sparser core, hence the sparser side counts.
+    A sample has a position between its own center and that of the neighbor with the
+    nearest border. At the edge of a cloud a border is denser than the sparser core,
+    hence the sparser side counts.
     """
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1
     centers = np.array([points[labels == c].mean(axis=0) for c in range(k)])
-    squares, apart = cdist(points, centers, "sqeuclidean"), cdist(centers, centers, "sqeuclidean")
+    squares, apart = (
+        cdist(points, centers, "sqeuclidean"),
+        cdist(centers, centers, "sqeuclidean"),
+    )
     apart[apart == 0] = np.inf  # of every center to itself
     gained = np.take_along_axis(squares, labels[:, None], axis=1) - squares
-    positions = np.where(np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels]))
+    positions = np.where(
+        np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels])
+    )
     neighbors, position = positions.argmax(axis=1), positions.max(axis=1)
     near = (position >= -ROUNDING) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
     np.add.at(cores, (labels[near], neighbors[near]), 1)
-    n_within = int(np.minimum(cores, cores.T).sum())  # every pair of clusters counts twice
+    # Every pair of clusters counts twice.
+    n_within = int(np.minimum(cores, cores.T).sum())
     least = SPARSE_OF_FEW if k <= FEW_PARTS else SPARSE_OF_MANY
     sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
     return Borders(int((position >= BORDER).sum()), n_within, sparse)
@@ -145,5 +167,7 @@ def _dimensions(offsets: Float, labels: np.ndarray) -> float:
     for c in range(labels.max() + 1):
         scatter = offsets[labels == c].T @ offsets[labels == c]
         squares = np.square(scatter).sum()
-        total += np.sum(labels == c) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+        total += np.sum(labels == c) * (
+            np.trace(scatter) ** 2 / squares if squares > 0 else 1.0
+        )
     return float(total / len(labels))

@@ -44,10 +44,11 @@ class Stability:
     vary : {"samples", "landmarks"}
         What was drawn again for each refit.
     samples : ndarray of shape (n_samples,)
-        Of the refits that a sample was in, the share in which it fell into its own cluster; NaN if
-        it was in none. Low for samples between clusters.
+        Of the refits that a sample was in, the share in which it fell into its own
+        cluster; NaN if it was in none. Low for samples between clusters.
     clusters : ndarray of shape (n_clusters,)
-        Mean of these over the samples of each cluster; NaN for a cluster of which none was drawn.
+        Mean of these over the samples of each cluster; NaN for a cluster of which none
+        was drawn.
     agreements : ndarray of shape (n_resamples,)
         Adjusted Rand index of each refit's clusters with the model's, on its samples.
     size : int
@@ -72,12 +73,11 @@ class Stability:
         drawn = f"on {self.size} of {len(self.samples)} samples"
         drawn = drawn if self.vary == "samples" else "with other landmarks"
         return (
-            f"{self.method}, {len(self.agreements)} refits {drawn}\n\n"
-            f"Clusters of a refit agree with the model's to {self.mean:.2f} on average, and to "
-            f"{self.agreements.min():.2f} at least (adjusted Rand index: 1 is the same clusters, "
-            "0 is chance).\n"
-            f"Share of refits in which a cluster's samples stay with it: {', '.join(shares)}.\n"
-            f"{self.verdict()}"
+            f"{self.method}, {len(self.agreements)} refits {drawn}\n\nClusters of a "
+            f"refit agree with the model's to {self.mean:.2f} on average, and to "
+            f"{self.agreements.min():.2f} at least (adjusted Rand index: 1 is the same "
+            "clusters, 0 is chance).\nShare of refits in which a cluster's samples "
+            f"stay with it: {', '.join(shares)}.\n{self.verdict()}"
         )
 
     def verdict(self) -> str:
@@ -105,25 +105,29 @@ def stability(
 ) -> Stability:
     """Say how far a model's clusters stay the same with other samples, or other landmarks.
 
-    The model is fitted again on random parts of the samples, or on all samples with features drawn
-    from other landmarks. The clusters of each refit are matched with the model's so that as many
-    samples as possible stay in their cluster.
+    The model is fitted again on random parts of the samples, or on all samples with
+    features drawn from other landmarks. The clusters of each refit are matched with the
+    model's so that as many samples as possible stay in their cluster.
 
-    Stable clusters need not exist: an elongated cloud is cut in the same place every time. Unstable
-    clusters cannot be relied on; if they change with the landmarks, there may be too few of these.
+    Stable clusters need not exist: an elongated cloud is cut in the same place every
+    time. Unstable clusters cannot be relied on; if they change with the landmarks,
+    there may be too few of these.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
-        A fitted estimator; for ``vary="landmarks"`` one with a random ``approximation``.
+        A fitted estimator; for ``vary="landmarks"`` one with a random
+        ``approximation``.
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         The data that the model was fitted on; files and dask arrays are allowed.
     vary : {"samples", "landmarks"}, default="samples"
-        What is drawn again for each refit. With new landmarks, k-means also gets new seeds.
+        What is drawn again for each refit. With new landmarks, k-means also gets new
+        seeds.
     n_resamples : int, default=None
         Number of refits; None takes 20 for samples and 5 for landmarks.
     fraction : float, default=0.8
-        Share of the samples in a part, between 0 and 1; for landmarks all samples are used.
+        Share of the samples in a part, between 0 and 1; for landmarks all samples are
+        used.
     max_samples : int, default=2000
         The most samples of a part, and so the most components of a feature map.
     random_state : int, RandomState instance or None, default=0
@@ -158,16 +162,17 @@ def stability(
         size, seeds = n, seeds_of(approximation) if approximation is not None else ()
         if not seeds:
             raise ValueError(
-                f"vary='landmarks' with approximation={approximation!r}: it draws nothing; pass a "
-                "model with an approximation that does, such as mkclust.kernels.Nystroem(200)"
+                f"vary='landmarks' with approximation={approximation!r}: it draws "
+                "nothing; pass a model with an approximation that does, such as "
+                "mkclust.kernels.Nystroem(200)"
             )
         # Without seeds of its own, the map of each view is seeded by the model's.
         unseeded = clone(approximation).set_params(**dict.fromkeys(seeds))
         refitted.set_params(approximation=unseeded)
     elif size < k:
         raise ValueError(
-            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction or "
-            "max_samples"
+            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction "
+            "or max_samples"
         )
     elif is_approximated(model):
         components = getattr(approximation, "n_components", None)
@@ -187,7 +192,9 @@ def stability(
             part, found = part[known], found[known]
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
-            agreements[index] = agreement_of_labels(labels[part], found) if known.any() else 0
+            agreements[index] = (
+                agreement_of_labels(labels[part], found) if known.any() else 0
+            )
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if n < n_all:
@@ -198,7 +205,9 @@ def stability(
 def seeded(random_state: Any) -> np.random.Generator:
     """Return a generator from any kind of seed."""
     try:
-        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return np.random.default_rng(
+            check_random_state(random_state).randint(2**31 - 1)
+        )
     except ValueError as error:
         raise ValueError(f"random_state={random_state!r}: {error}") from None
 

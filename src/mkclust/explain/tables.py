@@ -27,21 +27,29 @@ class AlignedTable:
     samples: np.ndarray  # which samples of the fit its rows are, rising
     columns: tuple[str, ...]  # names of the columns that hold numbers
     numbers: Any  # these columns, an array or CSR array; NaN for missing cells
-    categories: tuple[tuple[str, pd.Categorical], ...] = ()  # columns of categories, by name
-    skipped: dict[str, str] = field(default_factory=dict)  # columns that hold neither, and why
-    whole: frozenset[str] = frozenset()  # columns of numbers whose type is of whole ones
+    # Columns of categories, by name.
+    categories: tuple[tuple[str, pd.Categorical], ...] = ()
+    # Columns that hold neither, and why.
+    skipped: dict[str, str] = field(default_factory=dict)
+    # Columns of numbers whose type is of whole ones.
+    whole: frozenset[str] = frozenset()
     id_column: str = ""  # the column that its rows were matched by, if not the index
 
     @property
     def reasons(self) -> str:
         """The columns that hold neither, and why, in words."""
-        return join_words(f"{column!r} {reason}" for column, reason in self.skipped.items())
+        return join_words(
+            f"{column!r} {reason}" for column, reason in self.skipped.items()
+        )
 
     @property
     def n_missing(self) -> int:
         """Number of empty cells."""
         numbers = self.numbers.data if issparse(self.numbers) else self.numbers
-        return int(np.isnan(numbers).sum() + sum(each.isna().sum() for _, each in self.categories))
+        return int(
+            np.isnan(numbers).sum()
+            + sum(each.isna().sum() for _, each in self.categories)
+        )
 
     def is_id(self, name: str) -> bool:
         """Return whether a column of numbers or categories looks like the ids of the samples."""
@@ -64,24 +72,32 @@ def read_tables(
 ) -> list[AlignedTable]:
     """Return a table or several, or one of columns by name, in the order of the samples of a fit.
 
-    `index` holds the ids, or is the number of samples; `observed` those of views that lack some.
+    `index` holds the ids, or is the number of samples; `observed` those of views that
+    lack some.
     """
     observed, names = observed or {}, dict[str, list[str]]()
     if isinstance(tables, Samples):
         tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
         names, index, observed = tables.columns, tables.n_samples, tables.observed
         tables = {
-            name: part.reset_index(drop=True) if isinstance(part, pd.DataFrame) else part
+            name: part.reset_index(drop=True)
+            if isinstance(part, pd.DataFrame)
+            else part
             for name, part in tables.by_name.items()
         }
-    elif isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
+    elif (
+        isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values()))
+    ):
         frame = pd.DataFrame(dict(tables))
         has_index = any(index_of(each) is not None for each in tables.values())
         frame, id_column = with_ids(frame, index, "table 'table'", has_index=has_index)
         if id_column:
-            return [replace(_read("table", frame, index, None, None), id_column=id_column)]
+            return [
+                replace(_read("table", frame, index, None, None), id_column=id_column)
+            ]
         if not has_index and not isinstance(index, int) and has_ids(index):
-            match_rows(len(frame), index, "table 'table'")  # refuses another number of rows
+            # Refuses another number of rows.
+            match_rows(len(frame), index, "table 'table'")
             frame.index = index
         tables = {"table": frame}
     return [
@@ -91,7 +107,9 @@ def read_tables(
 
 
 def _is_column(thing: Any) -> bool:
-    return not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
+    return (
+        not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
+    )
 
 
 def _read(
@@ -100,14 +118,18 @@ def _read(
     who, n = f"table {name!r}", index if isinstance(index, int) else len(index)
     table = as_table(thing, who)
     if len(table.values.shape) != 2:
-        raise ValueError(f"{who} has the shape {table.values.shape}: pass one row per sample")
+        raise ValueError(
+            f"{who} has the shape {table.values.shape}: pass one row per sample"
+        )
     id_column = ""
     if table.is_frame and observed is None:
         has_index = table.index is not None
         frame, id_column = with_ids(table.values, index, who, has_index=has_index)
         table = Table(frame, frame.index)
     n_rows = int(table.values.shape[0])
-    by_position = not has_ids(table.index) and (isinstance(index, int) or not has_ids(index))
+    by_position = not has_ids(table.index) and (
+        isinstance(index, int) or not has_ids(index)
+    )
     if by_position and observed is not None and n_rows == len(observed) < n:
         samples, rows = observed, np.arange(n_rows)
     else:
@@ -119,7 +141,8 @@ def _read(
         aligned = _read_frame(name, table.values.iloc[rows], samples)
         return replace(aligned, id_column=id_column)
     if columns is None:
-        names = table.columns or getattr(table.values, "columns", None)  # of a parquet file
+        # Of a parquet file.
+        names = table.columns or getattr(table.values, "columns", None)
         columns = names or [f"column {place}" for place in range(table.values.shape[1])]
     titles = tuple(map(str, columns))
     numbers = _numbers(table, who)[rows]
@@ -136,8 +159,8 @@ def _numbers(table: Table, who: str) -> Any:
         return values if values.dtype.kind in "fiub" else values.astype(float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{who} holds {values.dtype} entries that are not numbers: pass a data frame, whose "
-            "columns may hold categories"
+            f"{who} holds {values.dtype} entries that are not numbers: pass a data "
+            "frame, whose columns may hold categories"
         ) from None
 
 
@@ -149,12 +172,18 @@ def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedT
         if column.kind == "number":
             columns.append(title)
             whole += [title] if is_integer_dtype(frame.dtypes.iloc[place]) else []
-            numbers.append(pd.to_numeric(frame.iloc[:, place]).to_numpy(float, na_value=np.nan))
+            numbers.append(
+                pd.to_numeric(frame.iloc[:, place]).to_numpy(float, na_value=np.nan)
+            )
         elif column.content:
             skipped[title] = f"holds {column.content}"
         else:
             levels = list(map(str, column.levels))
-            values = pd.Series(column.values).mask(column.missing).map(str, na_action="ignore")
+            values = (
+                pd.Series(column.values)
+                .mask(column.missing)
+                .map(str, na_action="ignore")
+            )
             categories.append((title, pd.Categorical(values, levels)))
     matrix = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
     known = tuple(columns), matrix, tuple(categories), skipped

@@ -1,8 +1,8 @@
 """The neighborhoods of anchors, as lists of samples.
 
-An anchor's list of size s reaches as far as its s-th nearest anchor: a sample is in it if it is at
-least as similar. So lists tell what is near by the same rule for anchors, for other samples of a
-fit and for new ones.
+An anchor's list of size s reaches as far as its s-th nearest anchor: a sample is in it
+if it is at least as similar. So lists tell what is near by the same rule for anchors,
+for other samples of a fit and for new ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +22,11 @@ from mkclust.types import Array, Float
 SIZES = (5, 10, 20)
 # No list is longer than the average cluster, but for those of this size.
 SMALLEST = 5
-# A list of a view that ties make longer than this multiple of its size is vague: it ends before.
+# A list of a view that ties make longer than this multiple of its size is vague: it
+# ends before.
 VAGUE = 2
-# Returns the similarities of anchors, given by their numbers, to all anchors, by several kernels.
+# Returns the similarities of anchors, given by their numbers, to all anchors, by
+# several kernels.
 Compare = Callable[[Any], Sequence[Array]]
 
 
@@ -32,9 +34,11 @@ Compare = Callable[[Any], Sequence[Array]]
 class Lists:
     """Who is in the lists of anchors, by one kernel."""
 
-    limits: Float  # the least similarity, (n_sizes, n_anchors); infinite if there is no list
+    # The least similarity, (n_sizes, n_anchors); infinite if there is no list.
+    limits: Float
     tie: float  # similarities that are smaller by less are as large
-    for_all: bool  # whether a sample that is in no list joins that of the nearest anchor
+    # Whether a sample that is in no list joins that of the nearest anchor.
+    for_all: bool
 
     def memberships(self, similarities: Array) -> list[Any]:
         """Return by size which samples are in the lists of which anchors, sparse rows of bool."""
@@ -42,7 +46,8 @@ class Lists:
         rows, anchors = places_of(similarities >= low)
         values = entries_at(similarities, rows, anchors)
         return [
-            self._of_size(limits, similarities, rows, anchors, values) for limits in self.limits
+            self._of_size(limits, similarities, rows, anchors, values)
+            for limits in self.limits
         ]
 
     def _of_size(
@@ -56,7 +61,9 @@ class Lists:
         if not self.for_all or not len(alone):
             # Row by row, as they are found.
             ends = np.append(0, np.cumsum(counts))
-            return scipy.sparse.csr_array((np.ones(len(rows), bool), anchors, ends), shape)
+            return scipy.sparse.csr_array(
+                (np.ones(len(rows), bool), anchors, ends), shape
+            )
 
         nearest, is_near = nearest_list(select(similarities, alone), limits)
         rows = np.append(rows, alone[is_near])
@@ -98,7 +105,8 @@ class Search:
         self.tie, self.for_all = tie, for_all
         self.limits: list[Float] = []
         self.members: list[list[Any]] = [[] for _ in sizes]
-        self.n_long = np.zeros(len(sizes), int)  # how many lists of a size were too long
+        # How many lists of a size were too long.
+        self.n_long = np.zeros(len(sizes), int)
 
     def add(self, nearest: Nearest) -> None:
         """Find the lists of the following anchors."""
@@ -115,7 +123,9 @@ class Search:
             limits = np.where(is_vague, limits + 2 * self.tie, limits)
             lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
 
-        longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // self.n_anchors)
+        longest = max(
+            LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // self.n_anchors
+        )
         is_long = lengths > longest
         ranks = self.n_long[number] + np.cumsum(is_long)
         self.n_long[number] += is_long.sum()
@@ -125,7 +135,9 @@ class Search:
         limits = np.where(is_left_out | is_empty, np.inf, limits)
 
         is_in = values >= limits[rows] - self.tie
-        self.members[number].append(_matrix(rows[is_in], columns[is_in], (n, self.n_anchors)))
+        self.members[number].append(
+            _matrix(rows[is_in], columns[is_in], (n, self.n_anchors))
+        )
         return limits
 
     def lists(self) -> Lists:

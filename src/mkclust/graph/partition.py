@@ -1,13 +1,14 @@
 r"""Clusters cut from the graph of neighborhoods.
 
-Two samples are linked if they are in the same lists. With the memberships F, rows of unit length
-for every kernel and size of lists, and the degrees D of :math:`W = F F^\top` without its diagonal,
-the leading eigenvectors U of :math:`D^{-1/2} W D^{-1/2}` are the embedding, and
+Two samples are linked if they are in the same lists. With the memberships F, rows of
+unit length for every kernel and size of lists, and the degrees D of :math:`W = F
+F^\top` without its diagonal, the leading eigenvectors U of :math:`D^{-1/2} W D^{-1/2}`
+are the embedding, and
 
 .. math:: h(x) = F(x) P, \qquad P = F^\top D^{-1/2} U
 
-embeds any sample. k-means of its directions gives the clusters. Nothing is centered, so that
-clusters may be of any size.
+embeds any sample. k-means of its directions gives the clusters. Nothing is centered, so
+that clusters may be of any size.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,8 @@ from mkclust.types import Array, Float, Labels
 TOLERANCE = 1e-8
 # Degrees below this share of the mean are those of samples that nothing is linked to.
 ISOLATED = 1e-9
-# Samples whose links are counted before all are written out, and bytes that each link takes.
+# Samples whose links are counted before all are written out, and bytes that each link
+# takes.
 COUNTED, BYTES_PER_LINK = 256, 48
 
 
@@ -40,8 +42,8 @@ class Setting(NamedTuple):
     views: float
 
 
-# Clusters of few samples are found with the first, clusters that one view sees best with the
-# second (benchmarks/neighborhoods.py).
+# Clusters of few samples are found with the first, clusters that one view sees best
+# with the second (benchmarks/neighborhoods.py).
 SETTINGS = Setting(False, 1.0, 0.0), Setting(True, 1.0, 1.0)
 
 
@@ -116,7 +118,8 @@ class Graph(Kernel):
 class Cut:
     """Clusters, and the embedding that they are found in."""
 
-    scales: list[list[float]]  # of the memberships, by kernel and size of lists; zero: not used
+    # Of the memberships, by kernel and size of lists; zero: not used.
+    scales: list[list[float]]
     anchors: Float  # P, a row for every list
     rows: Float  # of the samples
     centers: Float
@@ -133,7 +136,9 @@ def rows_of_unit_length(memberships: Any) -> Any:
     )
 
 
-def scaled_factor(memberships: Sequence[Sequence[Any]], scales: Sequence[Sequence[float]]) -> Any:
+def scaled_factor(
+    memberships: Sequence[Sequence[Any]], scales: Sequence[Sequence[float]]
+) -> Any:
     """Return F: the memberships with a scale, by kernel and size, side by side."""
     pairs = [
         (scale, each)
@@ -152,7 +157,9 @@ def sum_of_links(memberships: Any) -> float:
     return float(np.sum(factor.sum(axis=0) ** 2) - own)
 
 
-def list_scales(memberships: Sequence[Sequence[Any]], setting: Setting) -> list[list[float]]:
+def list_scales(
+    memberships: Sequence[Sequence[Any]], setting: Setting
+) -> list[list[float]]:
     """Return by what memberships are multiplied, by kernel and size, in a setting."""
     n_views, n_sizes = len(memberships) - 1, len(memberships[0])
     n_used = n_sizes if setting.with_longest or n_sizes == 1 else n_sizes - 1
@@ -170,11 +177,16 @@ def list_scales(memberships: Sequence[Sequence[Any]], setting: Setting) -> list[
 
 
 def cut(
-    memberships: Sequence[Sequence[Any]], n_clusters: int, *, n_init: int, random_state: Any
+    memberships: Sequence[Sequence[Any]],
+    n_clusters: int,
+    *,
+    n_init: int,
+    random_state: Any,
 ) -> Cut:
     """Cut the graph of neighborhoods in two settings, and return the better clusters.
 
-    Better are those with the higher modularity in the graph of the longest lists of the mix.
+    Better are those with the higher modularity in the graph of the longest lists of the
+    mix.
     """
     judge = Graph(rows_of_unit_length(memberships[0][-1]))
     found: list[Cut] = []
@@ -200,7 +212,9 @@ def _cut(
     rows = graph.factor @ anchors
 
     order = graph.order
-    found, centers = discretize(rows[order], n_clusters, n_init=n_init, random_state=random_state)
+    found, centers = discretize(
+        rows[order], n_clusters, n_init=n_init, random_state=random_state
+    )
     labels = np.full(len(rows), -1)
     labels[order] = found
     return Cut(scales, anchors, rows, centers, labels, relaxation)

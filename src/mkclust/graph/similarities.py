@@ -9,8 +9,8 @@ import numpy as np
 from mkclust.linalg import namespace, to_device, to_host
 from mkclust.types import Array, Float
 
-# Similarities that differ by less than this share of a self-similarity are ties, in double and in
-# single precision; between their roundings.
+# Similarities that differ by less than this share of a self-similarity are ties, in
+# double and in single precision; between their roundings.
 TIE, TIE_IN_SINGLE, BETWEEN = 1e-9, 1e-5, 1e-10
 # Entries of a row of which only the largest is looked at in a first search.
 PIECE = 32
@@ -33,9 +33,10 @@ class KernelBlock(NamedTuple):
 class MixAndViews:
     """By which kernels samples are compared: by all that are mixed, and by those of each view.
 
-    Two samples are as similar as the sum, with the coefficients of the mix, over the kernels that
-    have both, divided by the root of the share of these: so that similarities spread alike however
-    few kernels they are from. Without any, samples are infinitely dissimilar.
+    Two samples are as similar as the sum, with the coefficients of the mix, over the
+    kernels that have both, divided by the root of the share of these: so that
+    similarities spread alike however few kernels they are from. Without any, samples
+    are infinitely dissimilar.
     """
 
     coefficients: Float  # of all kernels, zero for those that are set aside
@@ -110,7 +111,8 @@ def tie_of(rounding: float) -> float:
 def lower_bounds(similarities: Array, count: int) -> Array:
     """Return for every row a number that at least so many of its entries reach, (n, 1).
 
-    Nearly as large as possible: the largest entries of pieces of the row stand for all of it.
+    Nearly as large as possible: the largest entries of pieces of the row stand for all
+    of it.
     """
     xp, (n, width) = namespace(similarities), similarities.shape
     n_pieces = width // PIECE

@@ -23,7 +23,14 @@ from mkclust.kernels.neighbors import (
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
-from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
+from mkclust.linalg import (
+    copy_array,
+    free_bytes,
+    is_foreign,
+    namespace,
+    precision_of,
+    to_host,
+)
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
 from mkclust.parameters import Flag, Parameters, check_parameter
@@ -39,14 +46,16 @@ WIDE, MOST_NONZERO = 1_000, 0.1
 class KernelBank(TransformerMixin, Parameters):
     r"""Turn views into a bank of kernels.
 
-    By default each view gives twelve kernels, the customary make-up of a bank in the multiple
-    kernel clustering literature: seven Gaussian, four polynomial and one linear,
+    By default each view gives twelve kernels, the customary make-up of a bank in the
+    multiple kernel clustering literature: seven Gaussian, four polynomial and one
+    linear,
 
     .. math:: \exp\Bigl(-\frac{\|x - y\|^2}{2 (w s)^2}\Bigr), \qquad
               \Bigl(a + \frac{x^\top y}{c}\Bigr)^b, \qquad \frac{x^\top y}{c}
 
-    where :math:`s` is the median distance between two training rows and :math:`c` the mean
-    squared norm of a training row, so that multiplying a view by a constant changes nothing.
+    where :math:`s` is the median distance between two training rows and :math:`c` the
+    mean squared norm of a training row, so that multiplying a view by a constant
+    changes nothing.
 
     Parameters
     ----------
@@ -55,98 +64,108 @@ class KernelBank(TransformerMixin, Parameters):
     polynomials : sequence of (float, int), default=((0, 2), (0, 4), (1, 2), (1, 4))
         The offsets :math:`a` and degrees :math:`b` of polynomial kernels.
     linear : {"linear", "cosine"} or None, default="linear"
-        One more kernel: :math:`x^\top y / c`, or the cosine of the angle between two rows (zero if
-        a row is zero), or none.
+        One more kernel: :math:`x^\top y / c`, or the cosine of the angle between two
+        rows (zero if a row is zero), or none.
     rules : None, "kind", str, view or dict of str to str or view, default=None
-        None makes these kernels of the rows of every view as they are. "kind" recognizes the kind
-        of each view by its numbers, and makes the kernels that suit it: see the notes. The name of
-        a kernel or kind applies to all views, a dict gives them by the names of views (others go by
-        their kinds), and a `mkclust.view` adds a transformer of rows.
+        None makes these kernels of the rows of every view as they are. "kind"
+        recognizes the kind of each view by its numbers, and makes the kernels that suit
+        it: see the notes. The name of a kernel or kind applies to all views, a dict
+        gives them by the names of views (others go by their kinds), and a
+        `mkclust.view` adds a transformer of rows.
     scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
-        How columns of numbers are scaled, in all views or by the name of a view: by the rule of
-        its kind, their standard deviation, the distance between their quartiles, or not at all.
-        Counts, histograms, directions, categories, links and distances keep their rule.
+        How columns of numbers are scaled, in all views or by the name of a view: by the
+        rule of its kind, their standard deviation, the distance between their
+        quartiles, or not at all. Counts, histograms, directions, categories, links and
+        distances keep their rule.
     on_the_fly : bool, default=False
-        Return a source that computes rows of the kernels whenever they are needed, instead of
-        arrays: it takes less memory, and more time for every product.
+        Return a source that computes rows of the kernels whenever they are needed,
+        instead of arrays: it takes less memory, and more time for every product.
     neighbors : None, int, float or "auto", default=None
-        Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
-        of neighborhoods that contain both. The neighborhood of a sample is itself and this number
-        of others that are most similar to it, with all that are as similar as the last. An integer
-        of at least 2, a share of the samples, or "auto": 20, and fewer for less than 60 samples.
-        Kernels are then sparse and on the host, and compared as scaled to a unit diagonal.
+        Replace every kernel by its shared neighborhoods: the similarity of two samples
+        is the share of neighborhoods that contain both. The neighborhood of a sample is
+        itself and this number of others that are most similar to it, with all that are
+        as similar as the last. An integer of at least 2, a share of the samples, or
+        "auto": 20, and fewer for less than 60 samples. Kernels are then sparse and on
+        the host, and compared as scaled to a unit diagonal.
 
     Attributes
     ----------
     views_ : dict of str to array, or CSR array, of shape (n_samples, n_features)
-        The training views: copies, except of memory maps; if their files change, new rows are
-        refused.
+        The training views: copies, except of memory maps; if their files change, new
+        rows are refused.
     medians_, scales_ : dict of str to float
-        The median distance, if a kernel depends on it, and the mean squared norm of the prepared
-        training rows of each view.
+        The median distance, if a kernel depends on it, and the mean squared norm of the
+        prepared training rows of each view.
     rules_ : dict of str to str
-        The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
+        The rule of each view: its kind, or the name of its kernel; "gaussian" for rows
+        as they are.
     columns_ : dict of str to list of str
         The names of the columns of those views that have names.
     kernel_names_, kernel_views_ : tuple of str, tuple of int
-        The name of each kernel and the index of its view: view by view, Gaussian, then polynomial,
-        then linear.
+        The name of each kernel and the index of its view: view by view, Gaussian, then
+        polynomial, then linear.
     n_features_in_ : int
         Number of columns over all views.
     neighborhoods_ : dict of int to Neighborhoods
-        The neighborhoods of those kernels that contain some, by the indices of the kernels.
+        The neighborhoods of those kernels that contain some, by the indices of the
+        kernels.
 
     Notes
     -----
     The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
     drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
 
-    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed, and their
-    kernels; "Gaussian" means those of the parameters:
+    Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed, and
+    their kernels; "Gaussian" means those of the parameters:
 
     - "categories" (groups of columns with a single 1 in every row): the cosine.
-    - "distances" (one column per sample, symmetric, with a zero diagonal): shared neighborhoods of
-      the 20 nearest.
+    - "distances" (one column per sample, symmetric, with a zero diagonal): shared
+      neighborhoods of the 20 nearest.
     - "graph" (one column per sample, symmetric, mostly zero): the cosine of the links.
-    - "sparse" (nonnegative, less than 10 % not zero): shared neighborhoods of the 20 nearest by
-      the cosine of log(1 + x / u), with u the median of the positive entries, weighted by the
-      inverse document frequency of the columns.
+    - "sparse" (nonnegative, less than 10 % not zero): shared neighborhoods of the 20
+      nearest by the cosine of log(1 + x / u), with u the median of the positive
+      entries, weighted by the inverse document frequency of the columns.
     - "binary" (two values): Gaussian.
-    - "histogram" (nonnegative rows of about the same sum): Gaussian, of square roots of shares.
+    - "histogram" (nonnegative rows of about the same sum): Gaussian, of square roots of
+      shares.
     - "directions" (rows of one length, entries of both signs): the cosine.
-    - "components" (uncorrelated columns whose spreads fall, as those of principal components):
-      Gaussian, of rows as they are.
-    - "table" (at most 20 columns, or at most 100 whose spreads differ by a factor of 1,000):
-      Gaussian, of columns divided by their spread.
-    - "dense" (all others): Gaussian; columns that vary more than twice as much as the median column
-      are scaled down to that.
+    - "components" (uncorrelated columns whose spreads fall, as those of principal
+      components): Gaussian, of rows as they are.
+    - "table" (at most 20 columns, or at most 100 whose spreads differ by a factor of
+      1,000): Gaussian, of columns divided by their spread.
+    - "dense" (all others): Gaussian; columns that vary more than twice as much as the
+      median column are scaled down to that.
 
-    The kernel of a view that is "histogram", "directions", "components", "table" or "dense"
-    consists of its shared neighborhoods by a third, if it is the only one of the view. Kernels by
-    name, each alone, with s the median dissimilarity of two training rows (if not Euclidean, of at
-    most 2,000 rows):
+    The kernel of a view that is "histogram", "directions", "components", "table" or
+    "dense" consists of its shared neighborhoods by a third, if it is the only one of
+    the view. Kernels by name, each alone, with s the median dissimilarity of two
+    training rows (if not Euclidean, of at most 2,000 rows):
 
     - "gaussian": the kernels of the parameters, of rows as they are.
-    - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the
-      seventh nearest training sample (Zelnik-Manor and Perona, 2004).
+    - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the
+      distance to the seventh nearest training sample (Zelnik-Manor and Perona, 2004).
     - "linear", "cosine", "polynomial": :math:`x^\top y / c`, its cosine,
       :math:`(1 + x^\top y / c)^2`.
     - "laplacian": :math:`\exp(-\sum_j |x_j - y_j| / s)`.
-    - "chi2": :math:`\exp(-\frac1s \sum_j (x_j - y_j)^2 / (x_j + y_j))`, of nonnegative rows.
-    - "hellinger": :math:`\sum_j \sqrt{p_j q_j}` of the shares p and q of nonnegative rows.
-    - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative rows.
-    - "overlap", or "categorical": the share of columns in which two rows are equal; for one-hot
-      rows, that of equal groups of columns.
-    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of the distances d that the view consists of.
-    - "precomputed": the view is the kernel. In both, columns are the training samples, and new
-      rows hold the distances or similarities of new samples to these.
+    - "chi2": :math:`\exp(-\frac1s \sum_j (x_j - y_j)^2 / (x_j + y_j))`, of nonnegative
+      rows.
+    - "hellinger": :math:`\sum_j \sqrt{p_j q_j}` of the shares p and q of nonnegative
+      rows.
+    - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative
+      rows.
+    - "overlap", or "categorical": the share of columns in which two rows are equal; for
+      one-hot rows, that of equal groups of columns.
+    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of the distances d that the view
+      consists of.
+    - "precomputed": the view is the kernel. In both, columns are the training samples,
+      and new rows hold the distances or similarities of new samples to these.
 
-    All are positive semidefinite except "self-tuning", "from_distances" and "precomputed", which
-    models check. Kernels are float32 if every training view is, and float64 otherwise; on the host
-    they are computed in float64. Sparse views of SciPy are never written out. Kernels of views of
-    torch or CuPy are arrays of that library on the device of the views, computed in the precision
-    of each view (float32: about 1e-6); those of neighborhoods alone, and pickled arrays, are on the
-    host.
+    All are positive semidefinite except "self-tuning", "from_distances" and
+    "precomputed", which models check. Kernels are float32 if every training view is,
+    and float64 otherwise; on the host they are computed in float64. Sparse views of
+    SciPy are never written out. Kernels of views of torch or CuPy are arrays of that
+    library on the device of the views, computed in the precision of each view (float32:
+    about 1e-6); those of neighborhoods alone, and pickled arrays, are on the host.
 
     Examples
     --------
@@ -184,8 +203,9 @@ class KernelBank(TransformerMixin, Parameters):
         Parameters
         ----------
         X : mapping, list, tuple, array or data frame
-            Views, each of shape (n_samples, n_features), in any form that models accept; or
-            the result of `mkclust.data.read_samples` for tables that are to be joined or filled.
+            Views, each of shape (n_samples, n_features), in any form that models
+            accept; or the result of `mkclust.data.read_samples` for tables that are to
+            be joined or filled.
         y : None
             Ignored; present for pipelines.
         """
@@ -201,7 +221,9 @@ class KernelBank(TransformerMixin, Parameters):
             if (digest := fingerprint(view)) is None:
                 is_wide = isinstance(view, np.ndarray) and view.shape[1] > WIDE
                 is_weighted = isinstance(preparation, LogTfIdf) and is_wide
-                is_sparse = is_weighted and np.count_nonzero(view) < MOST_NONZERO * view.size
+                is_sparse = (
+                    is_weighted and np.count_nonzero(view) < MOST_NONZERO * view.size
+                )
                 view = as_csr(view) if is_sparse else copy_array(view)
             each = ViewKernels(
                 name=name,
@@ -229,10 +251,16 @@ class KernelBank(TransformerMixin, Parameters):
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
-        self.medians_ = {view.name: view.median for view in views if view.median is not None}
-        self.columns_ = {view.name: view.columns for view in views if view.columns is not None}
+        self.medians_ = {
+            view.name: view.median for view in views if view.median is not None
+        }
+        self.columns_ = {
+            view.name: view.columns for view in views if view.columns is not None
+        }
         self.kernel_names_ = tuple(name for view in views for name in view.kernel_names)
-        self.kernel_views_ = tuple(p for p, view in enumerate(views) for _ in view.formulas)
+        self.kernel_views_ = tuple(
+            p for p, view in enumerate(views) for _ in view.formulas
+        )
         every = enumerate(each for view in views for each in view.neighborhoods)
         self.neighborhoods_ = {p: each for p, each in every if each is not None}
         self.n_features_in_ = sum(view.view.shape[1] for view in views)
@@ -244,9 +272,15 @@ class KernelBank(TransformerMixin, Parameters):
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         # Several kernels of a view were asked for explicitly.
-        if not view.rule.neighborhood_share or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
+        if (
+            not view.rule.neighborhood_share
+            or len(view.formulas) > 1
+            or n < FEWEST_SAMPLES
+        ):
             return view
-        return view.with_neighborhoods(count_neighbors("auto", n), view.rule.neighborhood_share)
+        return view.with_neighborhoods(
+            count_neighbors("auto", n), view.rule.neighborhood_share
+        )
 
     @property
     def views_(self) -> dict[str, Array]:
@@ -276,23 +310,25 @@ class KernelBank(TransformerMixin, Parameters):
             if view.ignores_zeros
         }
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array | ComputedKernels | list[Any]:
+    def fit_transform(
+        self, X: Any, y: Any = None
+    ) -> Array | ComputedKernels | list[Any]:
         """Fit to views, as :meth:`fit` takes them, and return their kernels.
 
         Returns
         -------
         array of shape (n_kernels, n_samples, n_samples)
-            The kernels, exactly symmetric. On the fly, a source with ``rows(start, stop)`` and
-            ``blocks()``. With `neighbors`, a sequence of factored matrices, whose ``toarray()``
-            writes one out.
+            The kernels, exactly symmetric. On the fly, a source with ``rows(start,
+            stop)`` and ``blocks()``. With `neighbors`, a sequence of factored matrices,
+            whose ``toarray()`` writes one out.
         """
         samples = read_views(X)
         if samples.missing is not None:
             raise ValueError(
-                f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} samples "
-                "are missing from views, and kernels of different samples do not form one "
-                "array: pass the views to a method such as SimpleMKKM, or fit the bank "
-                "and call of_view(name)"
+                f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} "
+                "samples are missing from views, and kernels of different samples do "
+                "not form one array: pass the views to a method such as SimpleMKKM, or "
+                "fit the bank and call of_view(name)"
             )
         return self.fit(samples).training_kernels()
 
@@ -307,16 +343,19 @@ class KernelBank(TransformerMixin, Parameters):
         Parameters
         ----------
         X : mapping, list, tuple, array or data frame
-            New views, of shape (n_new, n_features), with the names and columns of the known ones.
+            New views, of shape (n_new, n_features), with the names and columns of the
+            known ones.
 
         Returns
         -------
         array of shape (n_kernels, n_new, n_samples)
-            Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X` holds the
-            training views.
+            Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X`
+            holds the training views.
         """
         views = self._read_new(X)
-        is_training = all(are_equal_rows(views[each.name], each.view) for each in self._views)
+        is_training = all(
+            are_equal_rows(views[each.name], each.view) for each in self._views
+        )
         return self._kernels(None if is_training else views)
 
     def self_similarity(self, X: Any) -> Array:
@@ -326,7 +365,11 @@ class KernelBank(TransformerMixin, Parameters):
         for each in self._views:
             values += each.self_similarity(views[each.name], self._precision)
         diagonals = namespace(*values).stack(values)
-        return to_host(diagonals) if all(view.share == 1 for view in self._views) else diagonals
+        return (
+            to_host(diagonals)
+            if all(view.share == 1 for view in self._views)
+            else diagonals
+        )
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""
@@ -334,13 +377,19 @@ class KernelBank(TransformerMixin, Parameters):
         training = self.views_
         for each in self._views:
             # A view in a file is in memory after the bank was stored and loaded.
-            if each.fingerprint and fingerprint(each.view) not in (None, each.fingerprint):
+            if each.fingerprint and fingerprint(each.view) not in (
+                None,
+                each.fingerprint,
+            ):
                 raise ValueError(
-                    f"View {each.name!r} is in a file that has changed since the bank was fitted, "
-                    "and new samples are compared with what it holds: fit again, or fit on an "
-                    "array in memory, such as numpy.array(view)."
+                    f"View {each.name!r} is in a file that has changed since the bank "
+                    "was fitted, and new samples are compared with what it holds: fit "
+                    "again, or fit on an array in memory, such as numpy.array(view)."
                 )
-        samples, n_features = read_views(X, encodings=self._encodings), self.n_features_in_
+        samples, n_features = (
+            read_views(X, encodings=self._encodings),
+            self.n_features_in_,
+        )
         given = sum(view.shape[1] for view in samples.views.values())
         if list(samples.views) == list(training) == [TABLE] and given != n_features:
             # The wording that scikit-learn's checks of estimators require.
@@ -361,11 +410,14 @@ class KernelBank(TransformerMixin, Parameters):
             kernels += each.kernels(rows, samples, self._precision)
         known = self._views[0].view
         n_rows, n = (known if rows is None else rows).shape[0], known.shape[0]
-        source = ComputedKernels(tuple(kernels), n_rows, n, self._precision, known[:1, :])
+        source = ComputedKernels(
+            tuple(kernels), n_rows, n, self._precision, known[:1, :]
+        )
         dense = [p for p, kernel in enumerate(kernels) if kernel.share < 1]
         if dense and self.on_the_fly:
             return source
-        # Sparse matrices are on the host: kernels on a device are all written out there.
+        # Sparse matrices are on the host: kernels on a device are all written out
+        # there.
         written = source if dense and is_foreign(known) else source.only(dense)
         require_memory(
             int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
@@ -378,13 +430,21 @@ class KernelBank(TransformerMixin, Parameters):
         if written.n_kernels == len(kernels):
             return entries
         following = iter(entries if dense else ())
-        return [kernel.shared if kernel.share == 1 else next(following) for kernel in kernels]
+        return [
+            kernel.shared if kernel.share == 1 else next(following)
+            for kernel in kernels
+        ]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
         """Return the most kernels of views, the number of samples, and their type, by shapes."""
         formulas, samples = self._read_parameters(), read_views(X)
-        dtypes = [getattr(part, "dtypes", [getattr(part, "dtype", "")]) for part in samples.parts]
-        single = all(str(dtype).lower().endswith("float32") for each in dtypes for dtype in each)
+        dtypes = [
+            getattr(part, "dtypes", [getattr(part, "dtype", "")])
+            for part in samples.parts
+        ]
+        single = all(
+            str(dtype).lower().endswith("float32") for each in dtypes for dtype in each
+        )
         dtype = np.dtype("float32" if single and self.neighbors is None else "float64")
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
@@ -393,8 +453,12 @@ class KernelBank(TransformerMixin, Parameters):
         check_is_fitted(self)
         requests, lines = requests_of(self.rules, self.views_), []
         for each in self._views:
-            reason = each.rule.why if requests[each.name].kernel == "auto" else "asked for"
-            lines.append(printable(each.explain(None if self.rules is None else reason)))
+            reason = (
+                each.rule.why if requests[each.name].kernel == "auto" else "asked for"
+            )
+            lines.append(
+                printable(each.explain(None if self.rules is None else reason))
+            )
         return "\n".join(lines)
 
 
@@ -408,20 +472,22 @@ def match_views(
     given = dict(zip(samples.names, samples.n_features, strict=True))
     if given != widths:
         raise ValueError(
-            f"X has the views {given} (name: columns), the {who} was fitted on {dict(widths)}: "
-            "pass the same views, with the same columns"
+            f"X has the views {given} (name: columns), the {who} was fitted on "
+            f"{dict(widths)}: pass the same views, with the same columns"
         )
     for name, found in samples.columns.items():
         expected = columns.get(name, found)
         if found != expected and len(found) == len(expected):
             raise ValueError(
-                f"View {name!r} has the columns {found[:5]}, but {expected[:5]} when the {who} was "
-                "fitted; pass the same columns in the same order."
+                f"View {name!r} has the columns {found[:5]}, but {expected[:5]} when "
+                f"the {who} was fitted; pass the same columns in the same order."
             )
     return samples.only(list(widths))
 
 
-def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto") -> KernelBank:
+def default_bank(
+    several_views: bool, kernels: Any = "auto", scale: Any = "auto"
+) -> KernelBank:
     """Return the bank that an estimator asks for: one kernel per view, or all of a table."""
     by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
     rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
@@ -434,8 +500,13 @@ def default_bank(several_views: bool, kernels: Any = "auto", scale: Any = "auto"
 def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
     """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
     views = read_views(X).views
-    requests, chosen = requests_of(bank.rules, views), choose_rules(bank.rules, bank.scale, views)
-    rules = {name: replace(requests[name], kernel=chosen[name][0].kind) for name in views}
+    requests, chosen = (
+        requests_of(bank.rules, views),
+        choose_rules(bank.rules, bank.scale, views),
+    )
+    rules = {
+        name: replace(requests[name], kernel=chosen[name][0].kind) for name in views
+    }
     return clone(bank).set_params(rules=rules)
 
 
@@ -446,8 +517,9 @@ def expected_input(kernels: Any) -> Expected:
     is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)
     if not is_name and not isinstance(kernels, KernelBank | Mapping | view):
         raise ValueError(
-            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', the name "
-            "of another kernel, such as 'cosine', a KernelBank instance, or a dict from names of "
-            "views to kinds or kernels, such as {'text': 'sparse', 'K': 'precomputed'}"
+            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', "
+            "'precomputed', the name of another kernel, such as 'cosine', a KernelBank "
+            "instance, or a dict from names of views to kinds or kernels, such as "
+            "{'text': 'sparse', 'K': 'precomputed'}"
         )
     return "views"

@@ -10,14 +10,16 @@ from mkclust.types import Array, Float
 
 # Two columns can be uncorrelated by chance; three or more hardly are.
 FEWEST_COLUMNS = 3
-# The probability that correlations of independent columns are as small as those of components.
+# The probability that correlations of independent columns are as small as those of
+# components.
 CHANCE = 1e-6
-# Squared correlations of components sum to at most this share of those of shuffled columns: in
-# single precision the last of many components are correlated by rounding.
+# Squared correlations of components sum to at most this share of those of shuffled
+# columns: in single precision the last of many components are correlated by rounding.
 ROUNDED = 1e-3
 # Rows that are shuffled, and how often.
 SHUFFLED_ROWS, N_SHUFFLES = 10_000, 10
-# Spreads of components fall, but for this share by rounding; among some rows, by chance.
+# Spreads of components fall, but for this share by rounding; among some rows, by
+# chance.
 EQUAL_SPREADS, EQUAL_BY_CHANCE = 1e-3, 1.0
 # Columns with fewer distinct values than this share of the rows are levels of a design.
 DISTINCT = 0.5
@@ -26,8 +28,8 @@ DISTINCT = 0.5
 def are_components(view: Array) -> bool:
     """Return whether columns are uncorrelated but for rounding, with falling spreads.
 
-    Correlations of n rows of independent columns are about ``1 / sqrt(n)``, those of components
-    are zero but for the rounding of single or double precision.
+    Correlations of n rows of independent columns are about ``1 / sqrt(n)``, those of
+    components are zero but for the rounding of single or double precision.
     """
     n, d = view.shape
     if is_sparse(view) or d < FEWEST_COLUMNS or n <= d:
@@ -38,7 +40,10 @@ def are_components(view: Array) -> bool:
         return False
 
     spreads = column_deviations(view)
-    if not _fall(spreads, EQUAL_SPREADS) or spreads[-1] * (1 + EQUAL_SPREADS) > spreads[0]:
+    if (
+        not _fall(spreads, EQUAL_SPREADS)
+        or spreads[-1] * (1 + EQUAL_SPREADS) > spreads[0]
+    ):
         return False
 
     rows = to_host(some_rows(view, SHUFFLED_ROWS))
@@ -50,7 +55,8 @@ def are_components(view: Array) -> bool:
     if gammainc(n_pairs / 2, total / 2) > CHANCE:  # of the chi-squared distribution
         return False
 
-    # Columns with a few huge entries are hardly correlated either, and shuffled no more than that.
+    # Columns with a few huge entries are hardly correlated either, and shuffled no more
+    # than that.
     rng = np.random.default_rng(0)
     shuffled = [_total_of(rng.permuted(rows, axis=0)) for _ in range(N_SHUFFLES)]
     return total <= ROUNDED * min(shuffled)
@@ -81,4 +87,6 @@ def _squared_correlations(covariances: Float, spreads: Float) -> float:
 
 def _total_of(rows: Float) -> float:
     """Return the sum of squared correlations times the number of rows."""
-    return len(rows) * _squared_correlations(_covariances(rows), column_deviations(rows))
+    return len(rows) * _squared_correlations(
+        _covariances(rows), column_deviations(rows)
+    )

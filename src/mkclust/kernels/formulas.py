@@ -1,7 +1,8 @@
 """The formulas of kernels, each written once for the host and for devices.
 
-A measure turns prepared rows of a view into points, and compares the points of two sets of samples;
-a formula makes the entries of a kernel of the result. Kernels with the same measure share these.
+A measure turns prepared rows of a view into points, and compares the points of two sets
+of samples; a formula makes the entries of a kernel of the result. Kernels with the same
+measure share these.
 """
 
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,8 @@ from mkclust.types import Array, Float
 
 # Number of rows for the median of distances that are not Euclidean, which cost more.
 MEDIAN_ROWS = 2_000
-# The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona, 2004).
+# The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona,
+# 2004).
 SCALE_NEIGHBOR = 7
 # Relative tolerance for rounding from the order of summation.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -56,7 +58,8 @@ class Measure:
     """A number for every pair of rows: a dissimilarity, unless a subclass says otherwise."""
 
     is_similarity: ClassVar[bool] = False
-    # Whether rows of zeros carry no information: no direction, or no entry in common with others.
+    # Whether rows of zeros carry no information: no direction, or no entry in common
+    # with others.
     ignores_zeros: ClassVar[bool] = False
     # The median dissimilarity of two training rows, if that is the unit.
     median: Any = None
@@ -160,7 +163,10 @@ class Jaccard(_OnHost):
 
     def _compare_rows(self, A: Float, B: Float) -> Float:
         A, B = nonnegative(A), nonnegative(B)
-        sums, differences = A.sum(axis=1)[:, None] + B.sum(axis=1), cdist(A, B, "cityblock")
+        sums, differences = (
+            A.sum(axis=1)[:, None] + B.sum(axis=1),
+            cdist(A, B, "cityblock"),
+        )
         smaller, larger = nonnegative(sums - differences), sums + differences
         return np.where(larger > 0, smaller / np.where(larger > 0, larger, 1.0), 1.0)
 
@@ -178,10 +184,13 @@ class CityBlock(_OnHost):
         pairs = to_host(unit.compare(some, some))[np.triu_indices(len(samples), 1)]
         if not pairs.any():
             raise ValueError(
-                f"All {len(samples)} samples examined in view {name!r} have distance zero "
-                "from each other, so the view says nothing about the clusters; leave it out."
+                f"All {len(samples)} samples examined in view {name!r} have distance "
+                "zero from each other, so the view says nothing about the clusters; "
+                "leave it out."
             )
-        return replace(unit, median=float(np.median(pairs)) or float(pairs[pairs > 0].mean()))
+        return replace(
+            unit, median=float(np.median(pairs)) or float(pairs[pairs > 0].mean())
+        )
 
     def _compare_rows(self, A: Float, B: Float) -> Float:
         return cdist(A, B, "cityblock") / self.median
@@ -216,7 +225,8 @@ class GivenSimilarity(GivenRows):
     """Similarities that a view consists of: a precomputed kernel."""
 
     is_similarity = True
-    diagonal: Float = field(repr=False)  # the training samples' similarities to themselves
+    # The training samples' similarities to themselves.
+    diagonal: Float = field(repr=False)
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "GivenSimilarity":
@@ -226,7 +236,9 @@ class GivenSimilarity(GivenRows):
         """Return the diagonal; for new samples NaN, unless it follows from the fit."""
         n, known = len(self.diagonal), self.diagonal
         if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
-            constant = known[0] if np.ptp(known) <= ROUNDING * np.abs(known).max() else np.nan
+            constant = (
+                known[0] if np.ptp(known) <= ROUNDING * np.abs(known).max() else np.nan
+            )
             known = np.full(rows.shape[0], constant)
         return to_device(known, dense_rows(rows[:1, :]), "float64")
 
@@ -241,7 +253,8 @@ def _diagonal(rows: Array) -> Float:
 class LocalDistance(SquaredDistance):
     """Squared distances divided by the local scales of both samples."""
 
-    scales: Float = field(repr=False, kw_only=True)  # the local scales of the training samples
+    # The local scales of the training samples.
+    scales: Float = field(repr=False, kw_only=True)
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "LocalDistance":
@@ -313,7 +326,9 @@ def polynomial(offset: float, degree: int) -> Formula:
 # The inner product of rows, and that of rows of unit length.
 LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
 # The Gaussian kernel of distances that are given instead of rows.
-DISTANCES = Exponential("gaussian of these distances", "given distance", degree=2, rate=0.5)
+DISTANCES = Exponential(
+    "gaussian of these distances", "given distance", degree=2, rate=0.5
+)
 # Similarities that are given, as they are.
 SIMILARITIES = Formula("similarities as they are", "given similarity")
 
@@ -327,17 +342,25 @@ def _are_polynomials(value: Any) -> bool:
 
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
     """Return the kernels of a view that parameters ask for, or say which cannot be used and why."""
-    if not hasattr(widths, "__len__") or not all(map(Number(0, open_low=True).holds, widths)):
-        advice = "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
+    if not hasattr(widths, "__len__") or not all(
+        map(Number(0, open_low=True).holds, widths)
+    ):
+        advice = (
+            "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
+        )
         raise ValueError(f"widths={widths!r}: {advice}")
-    advice = "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
+    advice = (
+        "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
+    )
     check_parameter("polynomials", polynomials, Rule(_are_polynomials, advice))
     check_parameter("linear", linear, Choice(("linear", "cosine", None)))
     formulas: list[Formula] = [
         Exponential(f"gaussian x{width:g}", "distance", rate=0.5 / width**2)
         for width in map(float, widths)
     ]
-    formulas += [polynomial(float(offset), int(degree)) for offset, degree in polynomials]
+    formulas += [
+        polynomial(float(offset), int(degree)) for offset, degree in polynomials
+    ]
     formulas += [LINEAR if linear == "linear" else COSINE] if linear else []
     if not formulas:
         problem = "widths and polynomials are empty and linear is None"
@@ -356,12 +379,16 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
     n, scales = training.shape[0], []
     rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
     for part in row_ranges(rows.shape[0], n, training, BLOCK_ROWS):
-        some, others = (astype(each, "float64") for each in (select(rows, part), training))
+        some, others = (
+            astype(each, "float64") for each in (select(rows, part), training)
+        )
         squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
         positive = np.where(squared > 0, squared, np.inf).min(axis=1)
         found = np.sqrt(np.where(at_rank > 0, at_rank, positive))
         if known is not None:
-            found = np.where(squared.min(axis=1) <= 0, known[squared.argmin(axis=1)], found)
+            found = np.where(
+                squared.min(axis=1) <= 0, known[squared.argmin(axis=1)], found
+            )
         scales.append(found)
     return np.concatenate(scales)

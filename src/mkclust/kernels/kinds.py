@@ -41,19 +41,23 @@ from mkclust.types import Array, Float
 
 # A view is sparse if fewer of its entries than this share are not zero.
 SPARSE_SHARE = 0.1
-# Rows are histograms if the standard deviation of their sums is at most this share of the mean.
+# Rows are histograms if the standard deviation of their sums is at most this share of
+# the mean.
 EQUAL_SUMS = 0.01
 # Rows are directions if that of their lengths is at most this share of the mean.
 EQUAL_LENGTHS = 1e-3
-# Row sums of histograms vary by at most this share of those of as many unrelated columns.
+# Row sums of histograms vary by at most this share of those of as many unrelated
+# columns.
 RELATED = 0.5
 # Columns of a table with at most this number of columns have different units.
 FEW_COLUMNS = 20
-# So have those of a table with at most this number, if their spreads differ by this factor.
+# So have those of a table with at most this number, if their spreads differ by this
+# factor.
 SOME_COLUMNS, FAR_APART = 100, 1_000.0
 # Two entries of a symmetric matrix differ by at most this share of the largest.
 SYMMETRIC = 1e-6
-# Kernels that also compare samples that are far from each other contain a third of neighborhoods.
+# Kernels that also compare samples that are far from each other contain a third of
+# neighborhoods.
 NEARBY = 1 / 3
 # Views whose entries belong to pairs of samples.
 OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
@@ -70,11 +74,12 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
     Parameters
     ----------
     preprocess : transformer or None, default=None
-        Anything with ``fit`` and ``transform``, such as ``StandardScaler()`` or a pipeline. A
-        clone of it is fitted on the training rows, and also transforms new rows.
+        Anything with ``fit`` and ``transform``, such as ``StandardScaler()`` or a
+        pipeline. A clone of it is fitted on the training rows, and also transforms new
+        rows.
     kernel : str, default="auto"
-        The name of a kernel or the kind of a view, as `KernelBank` lists them; "auto" recognizes
-        the kind of the transformed rows by their numbers.
+        The name of a kernel or the kind of a view, as `KernelBank` lists them; "auto"
+        recognizes the kind of the transformed rows by their numbers.
 
     Examples
     --------
@@ -97,7 +102,8 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
 class ViewProfile:
     """Some rows of a view, and the properties that decide its kind, as `Rule.why` says them."""
 
-    def __init__(self, view: Array, n_samples: int | None):  # None if columns are no samples
+    # None if columns are no samples.
+    def __init__(self, view: Array, n_samples: int | None):
         self.view, self.n_samples = view, n_samples
         indices, self.raw_rows = sampled_indices(view), sampled_rows(view)
         # Kinds do not depend on the unit of a view.
@@ -139,7 +145,9 @@ class ViewProfile:
         if not self.is_nonnegative:
             return False
         sums, of_unrelated = self.rows.sum(axis=1), np.sqrt(self.rows.var(axis=0).sum())
-        return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
+        return _are_about_equal(sums, EQUAL_SUMS) and bool(
+            sums.std() <= RELATED * of_unrelated
+        )
 
     def are_directions(self) -> bool:
         if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
@@ -150,7 +158,9 @@ class ViewProfile:
         spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
         varying = spreads[spreads > 0]
         are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()
-        return n_columns <= FEW_COLUMNS or bool(n_columns <= SOME_COLUMNS and are_far_apart)
+        return n_columns <= FEW_COLUMNS or bool(
+            n_columns <= SOME_COLUMNS and are_far_apart
+        )
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
@@ -167,11 +177,13 @@ class Rule:
     preparation: type[Preparation] = Preparation  # how its rows are prepared
     # Whether a profile is of this kind (checked in order); None for names.
     fits: Callable[[ViewProfile], bool] | None = None
-    why: str = ""  # how views of this kind are recognized, in words that follow the name of a view
+    # How views of this kind are recognized, in words that follow the name of a view.
+    why: str = ""
     neighborhood_share: float = 0.0  # of its kernel; the rest is the formula
     of_pairs: bool = False  # whether columns are the training samples
     is_nonnegative: bool = False  # whether negative entries are refused
-    is_definite: bool = True  # whether its kernels are positive semidefinite for all rows
+    # Whether its kernels are positive semidefinite for all rows.
+    is_definite: bool = True
 
     @property
     def by_name(self) -> bool:
@@ -189,7 +201,9 @@ class Rule:
     @property
     def has_units(self) -> bool:
         """Whether columns are numbers whose units matter, so that they can be scaled."""
-        as_they_are = self.by_name and self.preparation is Preparation and self.takes_any_numbers
+        as_they_are = (
+            self.by_name and self.preparation is Preparation and self.takes_any_numbers
+        )
         return as_they_are or issubclass(self.preparation, ScaleColumns)
 
 
@@ -267,7 +281,11 @@ RULES: dict[str, Rule] = {
             neighborhood_share=NEARBY,
         ),
         Rule("gaussian"),
-        Rule("self-tuning", Exponential("self-tuning", "local distance"), is_definite=False),
+        Rule(
+            "self-tuning",
+            Exponential("self-tuning", "local distance"),
+            is_definite=False,
+        ),
         Rule("linear", LINEAR),
         Rule("cosine", COSINE, UnitRows),
         Rule("polynomial", polynomial(1.0, 2)),
@@ -281,8 +299,13 @@ RULES: dict[str, Rule] = {
     )
 }
 RULES["categorical"] = RULES["overlap"]  # another name
-# How columns may be scaled instead of by the rule of a view; "auto" leaves it to the rule.
-SCALES: dict[str, type[Preparation]] = {"standard": Standard, "robust": Robust, "none": Preparation}
+# How columns may be scaled instead of by the rule of a view; "auto" leaves it to the
+# rule.
+SCALES: dict[str, type[Preparation]] = {
+    "standard": Standard,
+    "robust": Robust,
+    "none": Preparation,
+}
 
 
 def kind_of(profile: ViewProfile) -> Rule:
@@ -297,23 +320,27 @@ def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
         rules = dict.fromkeys(names, asked)
     _check_names("rule", rules, names)
     asked = {name: rules.get(name, "auto") for name in names}
-    requests = {name: a if isinstance(a, view) else view(kernel=a) for name, a in asked.items()}
+    requests = {
+        name: a if isinstance(a, view) else view(kernel=a) for name, a in asked.items()
+    }
     for name, request in requests.items():
         transformer, kernel = request.preprocess, request.kernel
         if not isinstance(kernel, str) or kernel not in ("auto", *RULES):
             kernels = ", ".join(map(repr, ["auto", *RULES]))
-            raise ValueError(f"View {name!r}, kernel {kernel!r}: choose among {kernels}.")
+            raise ValueError(
+                f"View {name!r}, kernel {kernel!r}: choose among {kernels}."
+            )
         if transformer is None:
             continue
         if isinstance(transformer, type) or not hasattr(transformer, "transform"):
             raise ValueError(
-                f"View {name!r}, preprocess={transformer!r}: pass an instance of a transformer "
-                "with fit and transform, such as StandardScaler()."
+                f"View {name!r}, preprocess={transformer!r}: pass an instance of a "
+                "transformer with fit and transform, such as StandardScaler()."
             )
         if kernel != "auto" and RULES[kernel].of_pairs:
             raise ValueError(
-                f"View {name!r}, preprocess={transformer!r}: columns of the kernel {kernel!r} are "
-                "samples, not features; leave preprocess out."
+                f"View {name!r}, preprocess={transformer!r}: columns of the kernel "
+                f"{kernel!r} are samples, not features; leave preprocess out."
             )
     return requests
 
@@ -322,8 +349,9 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
     for name in asked:
         if name not in names:
             raise ValueError(
-                f"There is a {what} for the view {name!r}{did_you_mean(name, names)}, and the "
-                f"views are {', '.join(map(repr, names))}: name one of these, or leave it out."
+                f"There is a {what} for the view {name!r}{did_you_mean(name, names)}, "
+                f"and the views are {', '.join(map(repr, names))}: name one of these, "
+                "or leave it out."
             )
 
 
@@ -332,7 +360,9 @@ def check_scale(scale: Any) -> None:
     for each in scale.values() if isinstance(scale, Mapping) else [scale]:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
-            raise ValueError(f"scale={scale!r}: choose among {names}, for all views or by name.")
+            raise ValueError(
+                f"scale={scale!r}: choose among {names}, for all views or by name."
+            )
 
 
 def choose_rules(
@@ -344,7 +374,9 @@ def choose_rules(
     chosen = {}
     for name, request in requests_of(rules, views).items():
         n_samples = None if of_rows else views[name].shape[0]
-        chosen[name] = _choose(name, request, scales.get(name, "auto"), views[name], n_samples)
+        chosen[name] = _choose(
+            name, request, scales.get(name, "auto"), views[name], n_samples
+        )
     return chosen
 
 
@@ -356,7 +388,8 @@ def _choose(
         preprocessed = Preprocessed.fitted(request.preprocess, name, rows)
         rows = preprocessed.transform(rows)
     if request.kernel == "auto":
-        # The output of a transformer is features, even if their number is that of the samples.
+        # The output of a transformer is features, even if their number is that of the
+        # samples.
         rule = kind_of(ViewProfile(rows, n_samples if preprocessed is None else None))
         if preprocessed is not None and rule.kind == "table":
             rule = RULES["dense"]  # columns are scaled as the transformer leaves them
@@ -365,11 +398,14 @@ def _choose(
         problem, advice = _problem(rule, ViewProfile(rows, n_samples))
         if problem:
             raise ValueError(
-                f"View {name!r} cannot have the kernel {rule.kind!r}, which {problem}; {advice}."
+                f"View {name!r} cannot have the kernel {rule.kind!r}, which {problem}; "
+                f"{advice}."
             )
     is_scaled = scale in SCALES and rule.has_units
     preparation = (SCALES[scale] if is_scaled else rule.preparation).learn(rows)
-    return rule, replace(preprocessed, then=preparation) if preprocessed else preparation
+    return rule, replace(
+        preprocessed, then=preparation
+    ) if preprocessed else preparation
 
 
 def learn_preparations(
@@ -393,7 +429,9 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
         and (isinstance(rows, np.ndarray) or is_foreign(rows))
         and are_components(rows)
     ]
-    return asked | {name: view(kernel="components") for name in found} if found else rules
+    return (
+        asked | {name: view(kernel="components") for name in found} if found else rules
+    )
 
 
 def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
@@ -401,23 +439,29 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
     n_columns, given_sparse = profile.view.shape[1], is_given_sparse(profile.view)
     another = "choose another kernel"
     if profile.n_samples is None and not rule.has_features:
-        return "compares samples, not rows of features", f"{another}, or approximation=None"
+        return (
+            "compares samples, not rows of features",
+            f"{another}, or approximation=None",
+        )
     if rule.of_pairs and n_columns != profile.n_samples:
         found = f"found {n_columns} columns, {profile.n_samples} samples"
         return f"has one column per sample: {found}", another
     if rule.kind == "from_distances" and given_sparse:
         return (
             "takes all distances: found a sparse matrix, in which some may be missing",
-            "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links",
+            "pass its .toarray() if zeros are distances, or choose the kind 'graph' "
+            "for links",
         )
     # Distances may be rounded.
-    if rule.is_nonnegative and profile.rows.min() < (-SYMMETRIC if rule.of_pairs else 0):
+    if rule.is_nonnegative and profile.rows.min() < (
+        -SYMMETRIC if rule.of_pairs else 0
+    ):
         return "takes no negative entries: found some", another
     if rule.of_pairs and rule.by_name and not profile.is_symmetric:
         return (
             "is symmetric: found entries that differ from their mirror images",
-            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
-            "(D + D.T) / 2 if the two directions are meant to differ",
+            "bring its columns into the order of its rows (D[D.index] of a data "
+            "frame), or pass (D + D.T) / 2 if the two directions are meant to differ",
         )
     if rule.kind == "from_distances" and np.abs(profile.diagonal).max() > SYMMETRIC:
         found = "has a zero diagonal: found other entries there"
@@ -429,7 +473,11 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
         most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
         for column, values in enumerate(profile.raw_rows.T):
             if (levels := len(np.unique(values))) > most:
-                found = f"found {levels} in column {column}, of {len(profile.rows)} rows"
-                advice = "choose a kernel of numbers, such as 'gaussian', or bin the column"
+                found = (
+                    f"found {levels} in column {column}, of {len(profile.rows)} rows"
+                )
+                advice = (
+                    "choose a kernel of numbers, such as 'gaussian', or bin the column"
+                )
                 return f"has few values per column: {found}", advice
     return "", ""

@@ -10,7 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.data.check import check_masks
-from mkclust.data.distances import mean_squared_norm, median_distance, middle, squared_norms
+from mkclust.data.distances import (
+    mean_squared_norm,
+    median_distance,
+    middle,
+    squared_norms,
+)
 from mkclust.linalg import (
     as_floats,
     astype,
@@ -22,13 +27,21 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.sparse_rows import as_csr, dense_rows, row_products, rows_from, stored_entries
+from mkclust.linalg.sparse_rows import (
+    as_csr,
+    dense_rows,
+    row_products,
+    rows_from,
+    stored_entries,
+)
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
 
-# Landmarks by k-means are learned from this number of rows, or this number per landmark if more.
+# Landmarks by k-means are learned from this number of rows, or this number per landmark
+# if more.
 KMEANS_ROWS, ROWS_PER_LANDMARK = 20_000, 10
-# Number of rows for the median distance of more than 5,000, not to take longer than the features.
+# Number of rows for the median distance of more than 5,000, not to take longer than the
+# features.
 MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding.
 RANK_TOLERANCE = 1e-12
@@ -51,7 +64,9 @@ class _FeatureMap(TransformerMixin, Parameters):
         X, xp = as_floats(X, "X"), namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             problem = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
-            raise ValueError(f"Input X contains {problem}: impute such values, or drop their rows.")
+            raise ValueError(
+                f"Input X contains {problem}: impute such values, or drop their rows."
+            )
         return X
 
     def self_similarity(self, X: Any) -> Array:
@@ -66,7 +81,8 @@ class Nystroem(_FeatureMap):
               k(x, y) = \exp\Bigl(-\frac{\|x - y\|^2}{2 (w s)^2}\Bigr)
 
     with landmarks Z and s the median distance between two rows. Features are
-    :math:`k(x, Z) U \Lambda^{-1/2}`, with :math:`U \Lambda U^\top` the kernel of the landmarks.
+    :math:`k(x, Z) U \Lambda^{-1/2}`, with :math:`U \Lambda U^\top` the kernel of the
+    landmarks.
 
     Parameters
     ----------
@@ -75,10 +91,12 @@ class Nystroem(_FeatureMap):
     width : float, default=1.0
         Standard deviation w of the kernel, in median distances.
     landmarks : {"uniform", "kmeans"}, default="uniform"
-        Rows drawn at random, or the centers of k-means, which cost more and approximate better.
+        Rows drawn at random, or the centers of k-means, which cost more and approximate
+        better.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks. Within a model None takes a seed from that of the model (zero if it
-        has none) and the name of the view; an integer draws the same rows in every view.
+        Seed of the landmarks. Within a model None takes a seed from that of the model
+        (zero if it has none) and the name of the view; an integer draws the same rows
+        in every view.
 
     Attributes
     ----------
@@ -114,8 +132,8 @@ class Nystroem(_FeatureMap):
         n = X.shape[0]
         if self.n_components > n:
             raise ValueError(
-                f"n_components={self.n_components} landmarks of {n} rows: ask for at most as "
-                "many landmarks as there are samples"
+                f"n_components={self.n_components} landmarks of {n} rows: ask for at "
+                "most as many landmarks as there are samples"
             )
         rng = check_random_state(self.random_state)
         # Rows are measured from their mean; sparse ones from zero, to stay sparse.
@@ -125,7 +143,9 @@ class Nystroem(_FeatureMap):
             mean_squared_norm("X", moved)  # refuses entries that cannot be squared
         self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
         if self.landmarks == "uniform":
-            self.landmarks_ = X[np.sort(rng.choice(n, self.n_components, replace=False))]
+            self.landmarks_ = X[
+                np.sort(rng.choice(n, self.n_components, replace=False))
+            ]
         else:
             most = min(n, max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components))
             some = X if most == n else X[np.sort(rng.choice(n, most, replace=False))]
@@ -134,7 +154,9 @@ class Nystroem(_FeatureMap):
         # In float64: small eigenvalues decide about the rank.
         Z = rows_from(self._origin, self.landmarks_)
         values, U = eigh(self._similarities(Z, Z))
-        significant = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
+        significant = (
+            values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
+        )
         self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self
 

@@ -1,13 +1,14 @@
 """Shared neighborhoods: two samples are as similar as the share of neighborhoods with both.
 
-The neighborhood N(i) of a sample consists of itself and the samples most similar to it by some
-kernel: the requested number, and all others that are as similar as the last of them. Two
-samples a and b have the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being
-the number of i with a in N(i): positive semidefinite for every kernel, with a unit diagonal, and
-the product of a sparse factor with its transpose.
+The neighborhood N(i) of a sample consists of itself and the samples most similar to it
+by some kernel: the requested number, and all others that are as similar as the last of
+them. Two samples a and b have the similarity (number of i with a and b in N(i)) /
+sqrt(c_a c_b), c_a being the number of i with a in N(i): positive semidefinite for every
+kernel, with a unit diagonal, and the product of a sparse factor with its transpose.
 
-Similarities are compared as by a kernel of unit diagonal. A new sample joins the neighborhoods of
-those to which it is as similar as their last neighbor, and has one of its own.
+Similarities are compared as by a kernel of unit diagonal. A new sample joins the
+neighborhoods of those to which it is as similar as their last neighbor, and has one of
+its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +36,11 @@ from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
-# How many neighbors "auto" takes; clusters of the data sets tried hardly differ from 10 to 50.
+# How many neighbors "auto" takes; clusters of the data sets tried hardly differ from 10
+# to 50.
 AUTO_NEIGHBORS = 20
-# For few samples it takes this share of them, or neighborhoods would be larger than clusters.
+# For few samples it takes this share of them, or neighborhoods would be larger than
+# clusters.
 AUTO_SHARE = 1 / 3
 # Dissimilarities are equal if they differ by less than this share,
 TIE = 1e-9
@@ -47,7 +50,8 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they contain on average at most this multiple of the neighbors asked for.
 LONGEST_TIMES = 16
-# Samples with nothing in common are infinitely far from each other, and others less far than this.
+# Samples with nothing in common are infinitely far from each other, and others less far
+# than this.
 FAR = 1e300
 # At least this number of rows is computed at a time, or products of matrices are slow.
 BLOCK_ROWS = 64
@@ -69,8 +73,9 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
         count = max(2, round(float(neighbors) * n_samples))
     if count > n_samples - 1:
         raise ValueError(
-            f"neighbors={neighbors!r} asks for {count} neighbors, and each of {n_samples} samples "
-            f"has {n_samples - 1} others: pass fewer neighbors, or more samples"
+            f"neighbors={neighbors!r} asks for {count} neighbors, and each of "
+            f"{n_samples} samples has {n_samples - 1} others: pass fewer neighbors, or "
+            "more samples"
         )
     return count
 
@@ -91,8 +96,10 @@ class RowBlocks(NamedTuple):
 class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
 
-    members: Any = field(repr=False)  # sparse array of bool: row a, column i if a is in N(i)
-    # Of every sample to its last neighbor, FAR if it has fewer: others up to it are neighbors.
+    # Sparse array of bool: row a, column i if a is in N(i).
+    members: Any = field(repr=False)
+    # Of every sample to its last neighbor, FAR if it has fewer: others up to it are
+    # neighbors.
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
@@ -104,7 +111,9 @@ class Neighborhoods:
     def _memberships(self) -> Any:
         """The sparse factor A of the kernel: memberships, rows of unit length."""
         counts = np.diff(self.members.indptr)
-        return scipy.sparse.csr_array(scipy.sparse.diags_array(counts**-0.5) @ self.members)
+        return scipy.sparse.csr_array(
+            scipy.sparse.diags_array(counts**-0.5) @ self.members
+        )
 
     def kernel(self) -> Any:
         """Return the similarities of all samples, (n_samples, n_samples)."""
@@ -113,8 +122,8 @@ class Neighborhoods:
     def cross(self, blocks: RowBlocks, samples: np.ndarray) -> Any:
         """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
-        Blocks are theirs, and `samples` says which training samples they are, -1 for none: those
-        keep their similarities.
+        Blocks are theirs, and `samples` says which training samples they are, -1 for
+        none: those keep their similarities.
         """
         factor, n, is_new = self._memberships, self.n_samples, samples < 0
 
@@ -147,8 +156,9 @@ class Neighborhoods:
 def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     """Return the neighborhoods of all samples, whose dissimilarities come in blocks of rows.
 
-    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long some are left
-    out as wholes, at regular intervals, so that equal samples stay in the same ones.
+    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long
+    some are left out as wholes, at regular intervals, so that equal samples stay in the
+    same ones.
     """
 
     def find(part: slice) -> tuple[Any, Float]:
@@ -192,7 +202,9 @@ def _within(dissimilarities: Array, last: Array) -> Any:
     last = xp.where(last < FAR, last, FAR)
     near = dissimilarities <= last + TIE * xp.abs(last) + ROUNDING
     places = tuple(to_host(each, np.int64) for each in xp.nonzero(near))
-    return scipy.sparse.csr_array((np.ones(len(places[0]), bool), places), tuple(near.shape))
+    return scipy.sparse.csr_array(
+        (np.ones(len(places[0]), bool), places), tuple(near.shape)
+    )
 
 
 def lengths_of(self_similarity: Array) -> Array:
@@ -218,7 +230,10 @@ def count_components(
     neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
 ) -> int:
     """Return into how many groups samples fall; each kernel comes with the samples that it has."""
-    edges = [[samples[ends] for ends in each.members.nonzero()] for each, samples in neighborhoods]
+    edges = [
+        [samples[ends] for ends in each.members.nonzero()]
+        for each, samples in neighborhoods
+    ]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
     links = np.ones(len(rows), bool), (rows, columns)
     graph = scipy.sparse.coo_array(links, (n_samples, n_samples))

@@ -1,8 +1,9 @@
 """Preparations of the rows of a view before its kernels are computed, learned once in a fit.
 
-A preparation holds little more than a number per column, in NumPy's float64. It works where the
-rows live and in their precision, and does not change them in place. To multiply a view by a
-constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
+A preparation holds little more than a number per column, in NumPy's float64. It works
+where the rows live and in their precision, and does not change them in place. To
+multiply a view by a constant changes none of its kernels. Zeros stay zeros, so that
+sparse rows stay sparse.
 """
 
 from dataclasses import dataclass, field
@@ -48,7 +49,8 @@ CLIPPED = (0.01, 0.99)
 QUARTILES = 1.349
 # Columns that vary more than this multiple of the median column are scaled down.
 LARGEST_SCALE = 2.0
-# A column that varies by less than this share of its largest entry is constant up to rounding.
+# A column that varies by less than this share of its largest entry is constant up to
+# rounding.
 CONSTANT = 1e-12
 
 
@@ -98,8 +100,9 @@ class UnitRows(Preparation):
 class LogTfIdf(Preparation):
     """Weigh counts by their logarithm and by the rarity of their column; scale rows to unit length.
 
-    An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the median of the positive
-    entries and f the number of the n training rows in which its column is not zero.
+    An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the median of
+    the positive entries and f the number of the n training rows in which its column is
+    not zero.
     """
 
     text = "logarithms of entries, rare columns count more, rows of unit length"
@@ -149,7 +152,9 @@ def column_deviations(view: Array, limits: Float | None = None) -> Float:
         else:
             xp, rows = namespace(view), astype(view, "float64")
             if limits is not None:
-                rows = xp.clip(rows, *(to_device(each, rows)[None, :] for each in limits))
+                rows = xp.clip(
+                    rows, *(to_device(each, rows)[None, :] for each in limits)
+                )
             deviations = to_host(xp.std(rows, axis=0))
             largest = to_host(xp.max(xp.abs(view), axis=0))
     return np.where(deviations > CONSTANT * largest, deviations, 0.0)
@@ -203,7 +208,11 @@ class LimitColumnScale(ScaleColumns):
     @classmethod
     def learn(cls, view: Array) -> Preparation:
         deviations = column_deviations(view)
-        most = LARGEST_SCALE * np.median(deviations[deviations > 0]) if deviations.any() else 0
+        most = (
+            LARGEST_SCALE * np.median(deviations[deviations > 0])
+            if deviations.any()
+            else 0
+        )
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
             return Preparation()
         return cls(most / np.maximum(deviations, most))
@@ -243,25 +252,34 @@ class Preprocessed(Preparation):
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
         try:
-            preprocessed = cls(clone(transformer).fit(arrays_to_host(view)), Preparation())
+            preprocessed = cls(
+                clone(transformer).fit(arrays_to_host(view)), Preparation()
+            )
             shape = tuple(preprocessed.transform(view[:1, :]).shape)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
+            raise ValueError(
+                f"View {name!r}, preprocess={transformer!r}: {error}"
+            ) from error
         if len(shape) != 2 or shape[0] != 1 or not shape[1]:
             raise ValueError(
-                f"View {name!r}, preprocess={transformer!r}: one row becomes an array of shape "
-                f"{shape}; pass a transformer that returns a row of features for each."
+                f"View {name!r}, preprocess={transformer!r}: one row becomes an array "
+                f"of shape {shape}; pass a transformer that returns a row of features "
+                "for each."
             )
         return preprocessed
 
     def transform(self, rows: Array) -> Array:
         """Return rows by the transformer alone, where they were and in their precision."""
         made = self.transformer.transform(arrays_to_host(rows))
-        made = as_csr(made) if is_sparse(made) and not is_foreign(rows) else dense_rows(made)
+        made = (
+            as_csr(made)
+            if is_sparse(made) and not is_foreign(rows)
+            else dense_rows(made)
+        )
         if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
-                f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
-                "another transformer, or other rows."
+                f"{self.transformer!r} makes rows with NaN or infinite entries of "
+                "these; pass another transformer, or other rows."
             )
         return to_device(made, rows, precision_of(rows))
 
@@ -293,7 +311,8 @@ def is_one_hot(rows: Float) -> bool:
     one = rows.max()
     if not one > 0 or not np.all((rows == 0) | (rows == one)):
         return False
-    # A group may end at a column up to which all rows have as many ones as there are groups.
+    # A group may end at a column up to which all rows have as many ones as there are
+    # groups.
     ones = np.cumsum(rows > 0, axis=1)
     ends = np.flatnonzero((ones == ones[0]).all(axis=0))
     end = -1
@@ -314,4 +333,6 @@ def sampled_indices(view: Array) -> np.ndarray:
 def sampled_rows(view: Array) -> Float:
     """Return these rows, on the host in float64."""
     indices = sampled_indices(view)
-    return to_host(dense_rows(view if len(indices) == view.shape[0] else select(view, indices)))
+    return to_host(
+        dense_rows(view if len(indices) == view.shape[0] else select(view, indices))
+    )

@@ -14,17 +14,21 @@ from mkclust.types import Array, Float
 
 # With fewer samples any kernel may seem flat, or depend on one column.
 FEWEST_SAMPLES = 20
-# Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a percent.
+# Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a
+# percent.
 SAMPLED = 400
-# A kernel with nearly all entries above this is flat; the widest of a bank has a median of 0.992.
+# A kernel with nearly all entries above this is flat; the widest of a bank has a median
+# of 0.992.
 FLAT = 0.999
-# Samples are equally far if dissimilarities vary by less than this share; most vary by over 0.1.
+# Samples are equally far if dissimilarities vary by less than this share; most vary by
+# over 0.1.
 EQUALLY_FAR = 0.02
 # A kernel is nearly the identity if nearly all of its entries are below this.
 IDENTITY = 0.01
 # What "nearly all" means: this share of the entries.
 FAR_SHARE = 0.99
-# A column with more than this share of the squared distance outweighs all others together.
+# A column with more than this share of the squared distance outweighs all others
+# together.
 LARGEST_SHARE = 0.5
 # With fewer columns, one of them always does.
 FEWEST_COLUMNS = 3
@@ -48,10 +52,11 @@ def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -
         place = int(lost.argmax())
         more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
         warn(
-            f"View {name!r}: {_column_name(columns, place)}{more} may have lost the differences "
-            f"between samples: values of about {largest[place]:.3g} are stored in {dtype} to the "
-            f"nearest {spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract an offset, "
-            "such as the mean, from the original numbers before they are rounded"
+            f"View {name!r}: {_column_name(columns, place)}{more} may have lost the "
+            f"differences between samples: values of about {largest[place]:.3g} are "
+            f"stored in {dtype} to the nearest {spacing[place]:.2g}, and differ by "
+            f"{spread[place]:.2g}; subtract an offset, such as the mean, from the "
+            "original numbers before they are rounded"
             f"{', or pass them in float64' if dtype == 'float32' else ''}.",
             KernelWarning,
         )
@@ -74,10 +79,11 @@ def _about_rows(view: ViewKernels) -> Iterator[str]:
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
     if share > LARGEST_SHARE and len(variances) >= FEWEST_COLUMNS:
         yield (
-            f"{_column_name(view.columns, int(variances.argmax()))} makes up {share:.0%} of the "
-            f"squared distance between rows, against {len(variances) - 1} other columns, and the "
-            f"kernel {view.kind!r} takes the rows as they are; pass kernels='auto', which scales "
-            "such columns down, or view(preprocess=StandardScaler())."
+            f"{_column_name(view.columns, int(variances.argmax()))} makes up "
+            f"{share:.0%} of the squared distance between rows, against "
+            f"{len(variances) - 1} other columns, and the kernel {view.kind!r} takes "
+            "the rows as they are; pass kernels='auto', which scales such columns "
+            "down, or view(preprocess=StandardScaler())."
         )
 
 
@@ -91,7 +97,9 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
     samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)
     for formula in view.formulas:
         some = select_points(points[formula.measure], samples)
-        entries = to_host(formula.entries(view.measures[formula.measure].compare(some, some)))
+        entries = to_host(
+            formula.entries(view.measures[formula.measure].compare(some, some))
+        )
         problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
     if all(problems):
         many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
@@ -102,20 +110,23 @@ def _problem(entries: Float) -> str:
     """Return the problem of a kernel by its entries between two samples, or an empty string."""
     if np.quantile(entries, 1 - FAR_SHARE) > FLAT:
         return (
-            f"is nearly flat: similarities between two samples are {entries.min():.4f} to "
-            f"{entries.max():.4f}; pass smaller widths, or another kernel, such as 'self-tuning'."
+            f"is nearly flat: similarities between two samples are {entries.min():.4f} "
+            f"to {entries.max():.4f}; pass smaller widths, or another kernel, such as "
+            "'self-tuning'."
         )
     if np.quantile(entries, FAR_SHARE) < IDENTITY:
         return (
-            "is nearly the identity: 99 of 100 similarities between two samples are below "
-            f"{IDENTITY}; pass larger widths, or another kernel, such as 'cosine'."
+            "is nearly the identity: 99 of 100 similarities between two samples are "
+            f"below {IDENTITY}; pass larger widths, or another kernel, such as "
+            "'cosine'."
         )
     apart = 1 - entries
     if apart.std() < EQUALLY_FAR * apart.mean():
         return (
             "is nearly flat: all samples are about equally similar "
-            f"({entries.mean():.3f}, with a standard deviation of {entries.std():.1g}); leave "
-            "noise columns out, pass view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
+            f"({entries.mean():.3f}, with a standard deviation of "
+            f"{entries.std():.1g}); leave noise columns out, pass "
+            "view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
         )
     return ""
 

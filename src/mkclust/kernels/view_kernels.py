@@ -8,7 +8,14 @@ import numpy as np
 
 from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
-from mkclust.kernels.formulas import MEASURES, Exponential, Formula, Measure, Points, select_points
+from mkclust.kernels.formulas import (
+    MEASURES,
+    Exponential,
+    Formula,
+    Measure,
+    Points,
+    select_points,
+)
 from mkclust.kernels.kinds import RULES, Rule
 from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
@@ -48,12 +55,15 @@ class ViewKernels:
     kind: str  # the name of the rule that the kernels follow
     preparation: Preparation  # applied to rows first
     formulas: tuple[Formula, ...]  # the kernels of prepared rows
-    # The measures they are functions of, and the mean squared norm of prepared training rows.
+    # The measures they are functions of, and the mean squared norm of prepared training
+    # rows.
     measures: dict[str, Measure] = field(default_factory=dict)
     scale: float = 1.0
-    share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
+    # The share of neighborhoods in every kernel; 1 if it contains nothing else.
+    share: float = 0.0
     neighborhoods: tuple[Neighborhoods | None, ...] = ()  # those of each kernel
-    # The row sums of a kernel without its neighborhoods, if they were computed along with these.
+    # The row sums of a kernel without its neighborhoods, if they were computed along
+    # with these.
     sums: Any = field(default=None, repr=False)
 
     def learn(self) -> "ViewKernels":
@@ -86,25 +96,35 @@ class ViewKernels:
 
     @property
     def ignores_zeros(self) -> bool:  # whether rows of zeros carry no information
-        ignored = [self.measures[formula.measure].ignores_zeros for formula in self.formulas]
-        return not self.rule.of_pairs and (self.preparation.ignores_zeros or all(ignored))
+        ignored = [
+            self.measures[formula.measure].ignores_zeros for formula in self.formulas
+        ]
+        return not self.rule.of_pairs and (
+            self.preparation.ignores_zeros or all(ignored)
+        )
 
     def prepared(self, rows: Array) -> Array:
         if rows is self.view:
             return self.preparation.apply_to_training(rows)
         return self.preparation.apply(rows)
 
-    def points(self, rows: Array, training: dict[str, Points] | None = None) -> dict[str, Points]:
+    def points(
+        self, rows: Array, training: dict[str, Points] | None = None
+    ) -> dict[str, Points]:
         """Return rows as points by measure; training points for other rows only."""
         prepared, training = self.prepared(rows), training or {}
         measures = self.measures.items()
-        return {name: each.points(prepared, training.get(name)) for name, each in measures}
+        return {
+            name: each.points(prepared, training.get(name)) for name, each in measures
+        }
 
     def self_similarity(self, rows: Array, precision: str) -> list[Array]:
         """Return every kernel between rows and themselves, (n_rows,) each."""
         prepared, values = self.prepared(rows), []
         for formula in self.formulas:
-            own = formula.entries(self.measures[formula.measure].compare_with_itself(prepared))
+            own = formula.entries(
+                self.measures[formula.measure].compare_with_itself(prepared)
+            )
             values.append(astype((1 - self.share) * own + self.share, precision))
         return values
 
@@ -118,7 +138,9 @@ class ViewKernels:
         is_summed = share < 1 and len(self.formulas) == 1 and not is_foreign(self.view)
         sums = np.zeros(self.view.shape[0]) if is_summed else None
         found = {
-            key: find_neighborhoods(size, self._dissimilarities(formula, self.view, sums))
+            key: find_neighborhoods(
+                size, self._dissimilarities(formula, self.view, sums)
+            )
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
         }
         neighborhoods = tuple(found[key] for key in keys)
@@ -129,10 +151,14 @@ class ViewKernels:
     ) -> RowBlocks:
         """Return the dissimilarities of rows; those who compute them all also get sums."""
         measure = self.measures[formula.measure]
-        known, new = (astype(self.prepared(each), "float64") for each in (self.view, rows))
+        known, new = (
+            astype(self.prepared(each), "float64") for each in (self.view, rows)
+        )
         y = measure.points(known)
         x = y if rows is self.view else measure.points(new, y)
-        own = [formula.entries(measure.compare_with_itself(each)) for each in (new, known)]
+        own = [
+            formula.entries(measure.compare_with_itself(each)) for each in (new, known)
+        ]
         lengths, known_lengths = map(lengths_of, own)
 
         def compute(part: slice) -> Array:
@@ -142,7 +168,9 @@ class ViewKernels:
             if sums is not None:
                 sums[part] = entries.sum(axis=1)
             if measure.is_similarity:
-                compared = by_similarity(entries / lengths[part][:, None] / known_lengths)
+                compared = by_similarity(
+                    entries / lengths[part][:, None] / known_lengths
+                )
             return compared
 
         parts = row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS)
@@ -152,7 +180,8 @@ class ViewKernels:
         self, rows: Array | None, samples: np.ndarray | None, precision: str
     ) -> "list[ComputedKernel]":
         """Return the kernels of rows that may be training samples, or of all of these for None."""
-        if rows is not None and is_foreign(rows):  # other libraries do not mix number types
+        # Other libraries do not mix number types.
+        if rows is not None and is_foreign(rows):
             rows = astype(rows, precision_of(self.view))
         x = y = dict[str, Points]()
         if self.share < 1:
@@ -162,7 +191,9 @@ class ViewKernels:
         if rows is None:
             diagonals = self.self_similarity(self.view, precision)
         kernels, shared = [], dict[Any, Any]({None: None})
-        for p, (formula, found) in enumerate(zip(self.formulas, self.neighborhoods, strict=True)):
+        for p, (formula, found) in enumerate(
+            zip(self.formulas, self.neighborhoods, strict=True)
+        ):
             if found is not None and found not in shared:
                 shared[found] = (
                     found.kernel()
@@ -170,7 +201,13 @@ class ViewKernels:
                     else found.cross(self._dissimilarities(formula, rows), samples)
                 )
             by = formula.measure
-            computed = self.measures[by], x.get(by), y.get(by), shared[found], self.share
+            computed = (
+                self.measures[by],
+                x.get(by),
+                y.get(by),
+                shared[found],
+                self.share,
+            )
             sums = self.sums if rows is None else None
             kernels.append(ComputedKernel(formula, *computed, diagonals[p], sums))
         return kernels
@@ -185,12 +222,17 @@ class ViewKernels:
     def explain(self, reason: str | None) -> str:
         """Say what was made of the view, and why, if there is a reason."""
         kind = "" if reason is None else f"{self.kind} ({reason}); "
-        start, n_kernels = f"{self.name}: {kind}{self.preparation}; ", len(self.formulas)
+        start, n_kernels = (
+            f"{self.name}: {kind}{self.preparation}; ",
+            len(self.formulas),
+        )
         kernels = self.formulas[0].name if n_kernels == 1 else f"{n_kernels} kernels"
         width = "" if self.median is None else f", median distance {self.median:.3g}"
         if (found := self.neighborhoods[0]) is not None:
             near = f"shared neighborhoods of {found.size} neighbors"
-            kernels = f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
+            kernels = (
+                f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
+            )
         return f"{start}{kernels}{width}"
 
 
@@ -200,13 +242,16 @@ class ComputedKernel:
 
     formula: Formula
     measure: Measure = field(repr=False)
-    # The points of the samples and of the training samples; None if it consists of neighborhoods.
+    # The points of the samples and of the training samples; None if it consists of
+    # neighborhoods.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
     shared: Any = field(repr=False)  # its neighborhoods, or None
     share: float  # their share in the kernel
-    diagonal: Any = field(repr=False)  # None if the samples are not the training samples
-    sums: Any = field(default=None, repr=False)  # of rows, without neighborhoods, if known
+    # None if the samples are not the training samples.
+    diagonal: Any = field(repr=False)
+    # Of rows, without neighborhoods, if known.
+    sums: Any = field(default=None, repr=False)
 
     def row_sums(self) -> Float | None:
         """Return the sums of rows, if they are known without computing these."""
@@ -219,8 +264,9 @@ class ComputedKernel:
 class ComputedKernels(Source):
     """The kernels of some samples against training samples, computed by blocks of rows.
 
-    Every block is computed anew where the views live. The kernels of a view share its distances and
-    inner products. Rows of training samples are symmetric up to rounding, with an exact diagonal.
+    Every block is computed anew where the views live. The kernels of a view share its
+    distances and inner products. Rows of training samples are symmetric up to rounding,
+    with an exact diagonal.
     """
 
     kernels: tuple[ComputedKernel, ...]
@@ -251,7 +297,9 @@ class ComputedKernels(Source):
         known = [each for each in found if each is not None]
         return np.stack(known) if len(known) == len(found) else None
 
-    def entries(self, index: int, rows: np.ndarray, columns: np.ndarray) -> Array | None:
+    def entries(
+        self, index: int, rows: np.ndarray, columns: np.ndarray
+    ) -> Array | None:
         if is_foreign(self.like):
             return None
         (_, tile), *_ = self.only([index])._tiles(rows, columns)
@@ -263,12 +311,16 @@ class ComputedKernels(Source):
     def product(self, index: int, X: Array) -> Array | None:
         """Multiply one of the kernels with a thin matrix, (n, b), in float64, without storing it.
 
-        None if the product takes its rows: for samples on the host, in double precision, kernels
-        that are not Gaussian, and kernels mixed with neighborhoods.
+        None if the product takes its rows: for samples on the host, in double
+        precision, kernels that are not Gaussian, and kernels mixed with neighborhoods.
         """
         module, kernel = fused("fused_products", X), self.kernels[index]
         formula = kernel.formula
-        if module is None or not isinstance(formula, Exponential) or formula.measure != "distance":
+        if (
+            module is None
+            or not isinstance(formula, Exponential)
+            or formula.measure != "distance"
+        ):
             return None
         if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
             return None
@@ -278,7 +330,11 @@ class ComputedKernels(Source):
         if id(rows) not in self._split:
             self._split[id(rows)] = module.split_points(rows)
         split = self._split[id(rows)]
-        return None if split is None else module.gaussian_products(split, 2 * formula.rate, X)
+        return (
+            None
+            if split is None
+            else module.gaussian_products(split, 2 * formula.rate, X)
+        )
 
     def rows(self, start: int, stop: int) -> Array:
         return self._rows_of(np.arange(start, min(stop, self.n_samples)))
@@ -325,12 +381,19 @@ class ComputedKernels(Source):
             tile: Any = None
             if kernel.x is not None and kernel.y is not None:
                 if id(kernel.x) not in made:
-                    x, y = select_points(kernel.x, rows), select_points(kernel.y, columns)
+                    x, y = (
+                        select_points(kernel.x, rows),
+                        select_points(kernel.y, columns),
+                    )
                     made[id(kernel.x)] = kernel.measure.compare(x, y)
-                tile = astype(kernel.formula.entries(made[id(kernel.x)]), self.number_type)
+                tile = astype(
+                    kernel.formula.entries(made[id(kernel.x)]), self.number_type
+                )
             if kernel.shared is not None:
                 if id(kernel.shared) not in made:
-                    is_all = isinstance(columns, slice) and columns == slice(0, self.n_training)
+                    is_all = isinstance(columns, slice) and columns == slice(
+                        0, self.n_training
+                    )
                     chosen = rows if is_all else (rows, columns)
                     made[id(kernel.shared)] = kernel.shared[chosen]
                 tile = self._with_shared(tile, made[id(kernel.shared)], kernel.share)

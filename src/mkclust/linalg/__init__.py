@@ -1,8 +1,8 @@
 """Linear algebra on arrays of any library: NumPy, torch, CuPy and others that follow the standard.
 
-Results stay on the device of their array; only small arrays, as wide as a block of vectors or as
-long as the number of kernels, are copied to the host, in float64. All code that depends on the
-array library is in this folder.
+Results stay on the device of their array; only small arrays, as wide as a block of
+vectors or as long as the number of kernels, are copied to the host, in float64. All
+code that depends on the array library is in this folder.
 """
 
 # ruff: noqa: F401 (names for others to import)

@@ -1,7 +1,7 @@
 """Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host.
 
-All eigendecompositions of dense matrices are made here: no driver of LAPACK finds those of every
-matrix, and if one fails, another is tried.
+All eigendecompositions of dense matrices are made here: no driver of LAPACK finds those
+of every matrix, and if one fails, another is tried.
 """
 
 import numpy as np
@@ -38,7 +38,8 @@ def inner_products(products: Array, H: Array) -> Float:
 def products_of_rows(rows: Array) -> Float:
     """Return the inner products of the rows of a matrix that has few, long ones, (m, m)."""
     products = np.empty((rows.shape[0],) * 2)
-    for p in range(len(products)):  # one product of such matrices takes three times as long
+    # One product of such matrices takes three times as long.
+    for p in range(len(products)):
         products[p, p:] = products[p:, p] = to_host(rows[p:, :] @ rows[p, :])
     return products
 
@@ -59,7 +60,8 @@ def row_lengths(M: Array) -> Float:
 def eigh(M: Array) -> tuple[Float, Array]:
     """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
 
-    The eigenvectors are on the device of the matrix; if its library fails, the host finds them.
+    The eigenvectors are on the device of the matrix; if its library fails, the host
+    finds them.
     """
     if not is_foreign(M):
         try:
@@ -93,15 +95,20 @@ def has_cholesky(M: Array) -> bool:
     try:
         if is_foreign(M):
             root = xp.linalg.cholesky(M)
-        else:  # the transpose is the same matrix in the order that LAPACK works on in place
-            root = scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
+        # The transpose is the same matrix in the order that LAPACK works on in place.
+        else:
+            root = scipy.linalg.cholesky(
+                M.T, lower=True, overwrite_a=True, check_finite=False
+            )
     except (np.linalg.LinAlgError, RuntimeError):
         return False
     # Some libraries return NaN instead of raising.
     return bool(xp.all(xp.isfinite(xp.linalg.diagonal(root))))
 
 
-def top_eigenpairs(M: Array, count: int, near: Array | None = None) -> tuple[Float, Array]:
+def top_eigenpairs(
+    M: Array, count: int, near: Array | None = None
+) -> tuple[Float, Array]:
     """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors.
 
     A matrix on the host that is not small is decomposed on the accelerator of ``near``.
@@ -120,8 +127,9 @@ def top_eigenpairs(M: Array, count: int, near: Array | None = None) -> tuple[Flo
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
     """Return an orthonormal basis of the columns of X, orthogonal to the basis ``against``.
 
-    Columns that depend on others are dropped, so the result may be narrower than X. This takes
-    products and decompositions of Gram matrices only, repeated up to three times.
+    Columns that depend on others are dropped, so the result may be narrower than X.
+    This takes products and decompositions of Gram matrices only, repeated up to three
+    times.
     """
     xp, eps = namespace(X), rounding_of(X)
     squares = to_host(xp.sum(X * X, axis=0))
@@ -173,13 +181,14 @@ def polar_factor(X: Array) -> Array:
 def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
-    These are the positive eigenvalues, and at least the ``count`` largest, falling, on the
-    host, and their eigenvectors.
+    These are the positive eigenvalues, and at least the ``count`` largest, falling, on
+    the host, and their eigenvectors.
     """
     values, vectors = top_eigenpairs(M, M.shape[0])
     n_kept = max(count, int((values > 0).sum()))
     values, vectors = values[:n_kept], vectors[:, :n_kept]
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
-    # NumPy knows such a product to be symmetric; other libraries round either side on its own.
+    # NumPy knows such a product to be symmetric; other libraries round either side on
+    # its own.
     return (part + part.T) / 2 if is_foreign(M) else part, values, vectors

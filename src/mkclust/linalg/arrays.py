@@ -17,15 +17,16 @@ DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 MANY_NUMBERS = 10**5
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
-# Entries that are computed at a time on a host, so that a block of rows stays in a core's cache,
-# and on a device, on which starting a step takes long.
+# Entries that are computed at a time on a host, so that a block of rows stays in a
+# core's cache, and on a device, on which starting a step takes long.
 BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**15, 2**25
 
 
 def is_foreign(thing: Any) -> bool:
     """Return whether something is an array of another library than NumPy that we compute with.
 
-    Dask arrays are many, and arrays that cannot be written to (JAX's) are taken to NumPy.
+    Dask arrays are many, and arrays that cannot be written to (JAX's) are taken to
+    NumPy.
     """
     return _library(thing) is not None
 
@@ -36,7 +37,9 @@ def namespace(*arrays: Any) -> Any:
         return _library(arrays[0]) or array_api_compat.numpy
     libraries = {_library(array) for array in arrays} - {None}
     if len(libraries) > 1:
-        raise TypeError(f"arrays of several libraries: {', '.join(sorted(map(str, libraries)))}")
+        raise TypeError(
+            f"arrays of several libraries: {', '.join(sorted(map(str, libraries)))}"
+        )
     return libraries.pop() if libraries else array_api_compat.numpy
 
 
@@ -64,7 +67,9 @@ def is_on_accelerator(array: Any) -> bool:
     """Return whether an array lives on a device that is not the host's processor."""
     if type(array) is np.ndarray:
         return False
-    return is_cupy_array(array) or (is_torch_array(array) and array.device.type != "cpu")
+    return is_cupy_array(array) or (
+        is_torch_array(array) and array.device.type != "cpu"
+    )
 
 
 def place(array: Any) -> str:
@@ -80,8 +85,8 @@ def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
     for array, label in zip(arrays, who, strict=True):
         if place(array) != place(arrays[0]):
             raise ValueError(
-                f"{who[0]} is an array of {place(arrays[0])} and {label} one of {place(array)}: "
-                "bring all of them to one library and one device"
+                f"{who[0]} is an array of {place(arrays[0])} and {label} one of "
+                f"{place(array)}: bring all of them to one library and one device"
             )
 
 
@@ -112,7 +117,9 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
     if is_torch_array(array):
         array = array.detach().cpu()
         # NumPy has no such type.
-        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+        array = (
+            array.float() if str(array.dtype) == "torch.bfloat16" else array
+        ).numpy()
     elif is_cupy_array(array):
         array = array.get()
     elif is_foreign(array):
@@ -154,8 +161,12 @@ def random_normal(
 ) -> Array:
     """Return standard normal numbers beside ``like``; an accelerator draws many on its own."""
     if (options := _drawn_there(shape, like, seed)) is not None:
-        return namespace(like).randn(shape, dtype=getattr(namespace(like), dtype), **options)
-    drawn = np.random.default_rng(seed).standard_normal(shape, dtype=np.dtype(dtype).type)
+        return namespace(like).randn(
+            shape, dtype=getattr(namespace(like), dtype), **options
+        )
+    drawn = np.random.default_rng(seed).standard_normal(
+        shape, dtype=np.dtype(dtype).type
+    )
     return to_device(drawn, like, dtype)
 
 
@@ -201,7 +212,11 @@ def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice
 
 def select(array: Array, index: Any, axis: int = 0) -> Array:
     """Return some rows or columns, given by a slice or an array of numbers."""
-    if type(array) is np.ndarray and isinstance(index, np.ndarray) and index.dtype != bool:
+    if (
+        type(array) is np.ndarray
+        and isinstance(index, np.ndarray)
+        and index.dtype != bool
+    ):
         return array.take(index, axis=axis)  # rows stay contiguous in memory
     if not is_foreign(array):
         return array[(slice(None),) * axis + (index,)]
@@ -263,8 +278,8 @@ def as_floats(array: Array, who: str) -> Array:
         return xp.astype(array, xp.float64)
     if not xp.isdtype(array.dtype, "real floating"):
         raise ValueError(
-            f"{who} has the type {array.dtype}: a kernel or view is a matrix of real numbers; "
-            "convert it to float64 or float32"
+            f"{who} has the type {array.dtype}: a kernel or view is a matrix of real "
+            "numbers; convert it to float64 or float32"
         )
     # Half precision, in either of its forms, is too coarse to compute in.
     return xp.astype(array, xp.float32) if xp.finfo(array.dtype).bits < 32 else array
@@ -281,7 +296,8 @@ def on_torch_device(device: Any) -> Array:
         import torch
     except ImportError as error:
         raise ImportError(
-            f"device={device!r} is reached by torch, which is not installed: pip install torch"
+            f"device={device!r} is reached by torch, which is not installed: pip "
+            "install torch"
         ) from error
     try:
         # In double precision, since devices without it cannot be used.
@@ -289,6 +305,6 @@ def on_torch_device(device: Any) -> Array:
     except (RuntimeError, TypeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"device={device!r} cannot be used by torch ({reason}): pass one that is there and "
-            "computes in float64, such as 'cuda', 'cuda:1' or 'cpu'"
+            f"device={device!r} cannot be used by torch ({reason}): pass one that is "
+            "there and computes in float64, such as 'cuda', 'cuda:1' or 'cpu'"
         ) from error

@@ -8,8 +8,8 @@ import scipy.sparse
 
 from mkclust.types import Array, Float
 
-# If a sparse product takes more than this share of the steps of a dense one, factors are multiplied
-# as dense matrices.
+# If a sparse product takes more than this share of the steps of a dense one, factors
+# are multiplied as dense matrices.
 SPARSE_STEPS = 1 / 50
 
 
@@ -18,7 +18,8 @@ class FactoredMatrix:
     """The product of two sparse matrices, never written out: ``left @ right``."""
 
     left: Any = field(repr=False)  # CSR array, (n, q)
-    right: Any = field(repr=False)  # CSR array, (q, n); the transpose of `left` if symmetric
+    # CSR array, (q, n); the transpose of `left` if symmetric.
+    right: Any = field(repr=False)
     ndim: ClassVar[int] = 2
     __array_ufunc__ = None  # so that an array leaves its product with this to this
 
@@ -43,7 +44,9 @@ class FactoredMatrix:
 
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""
-        return FactoredMatrix(*(part.astype(dtype, copy=copy) for part in (self.left, self.right)))
+        return FactoredMatrix(
+            *(part.astype(dtype, copy=copy) for part in (self.left, self.right))
+        )
 
     @property
     def is_thin(self) -> bool:
@@ -67,11 +70,15 @@ class FactoredMatrix:
 
     def diagonal(self) -> Float:
         """Return the diagonal of a square matrix, (n,)."""
-        return np.asarray(self.left.multiply(self.right.T.tocsr()).sum(axis=1)).reshape(-1)
+        return np.asarray(self.left.multiply(self.right.T.tocsr()).sum(axis=1)).reshape(
+            -1
+        )
 
     def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
         """Return the row sums; others are not asked for."""
-        return self.left @ np.asarray(self.right.sum(axis=axis, dtype=dtype)).reshape(-1)
+        return self.left @ np.asarray(self.right.sum(axis=axis, dtype=dtype)).reshape(
+            -1
+        )
 
 
 def is_sparse(matrix: Any) -> bool:

@@ -41,22 +41,35 @@ def _mix(
             left_scale = tl.load(scales + p * n + row, mask=is_row, other=0.0)
             right_scale = tl.load(scales + p * n + column, mask=is_column, other=0.0)
             entries -= left[:, None] + right[None, :]
-            total += entries * (left_scale[:, None] * right_scale) * tl.load(coefficients + p)
+            total += (
+                entries
+                * (left_scale[:, None] * right_scale)
+                * tl.load(coefficients + p)
+            )
         rounded = total.to(out.dtype.element_ty)
         tl.store(out + place, rounded, mask=inside)
         mirrored = column[:, None] * n + row[None, :]
-        tl.store(out + mirrored, tl.trans(rounded), mask=is_column[:, None] & is_row[None, :])
+        tl.store(
+            out + mirrored, tl.trans(rounded), mask=is_column[:, None] & is_row[None, :]
+        )
 
 
 def write_mix(
-    out: Array, matrices: Sequence[Array], coefficients: Float, scales: Array, means: Array
+    out: Array,
+    matrices: Sequence[Array],
+    coefficients: Float,
+    scales: Array,
+    means: Array,
 ) -> None:
     """Write ``sum_p c_p s_pi s_pj (K_pij - r_pi - r_pj)`` to an array, by one pass over all K_p.
 
-    The matrices are contiguous and of one number type; scales and means are (m, n), in float64.
+    The matrices are contiguous and of one number type; scales and means are (m, n), in
+    float64.
     """
     m, n = means.shape
-    addresses = torch.tensor([matrix.data_ptr() for matrix in matrices], device=out.device)
+    addresses = torch.tensor(
+        [matrix.data_ptr() for matrix in matrices], device=out.device
+    )
     c = torch.tensor(coefficients, dtype=torch.float64, device=out.device)
     kind = tl.float32 if matrices[0].dtype == torch.float32 else tl.float64
     grid = triton.cdiv(n, TILE), triton.cdiv(n, TILE)

@@ -1,8 +1,8 @@
 """Products of Gaussian kernels with thin matrices that store no entries: written in Triton.
 
-A tile of the kernel is computed, multiplied and forgotten on the spot. Factors are split into a
-high and a low part of half precision, 22 bits together, which tensor cores multiply sixteen times
-as fast as float32; the product of two low parts is left out.
+A tile of the kernel is computed, multiplied and forgotten on the spot. Factors are
+split into a high and a low part of half precision, 22 bits together, which tensor cores
+multiply sixteen times as fast as float32; the product of two low parts is left out.
 """
 
 import math
@@ -26,7 +26,8 @@ MOST_FEATURES, MOST_COLUMNS = 128, 64
 FEW_FEATURES = 32
 # Programs that keep a device busy.
 PROGRAMS = 2048
-# Numbers are scaled to about this size before they are split, so that low parts are normal.
+# Numbers are scaled to about this size before they are split, so that low parts are
+# normal.
 SIZE = 2.0**14
 
 
@@ -61,7 +62,10 @@ def _multiply(
         for begin in range(start, start + summed, columns):
             column = begin + tl.arange(0, columns)
             there = column[None, :] * n_features + feature[:, None]
-            right_high, right_low = tl.load(points_high + there), tl.load(points_low + there)
+            right_high, right_low = (
+                tl.load(points_high + there),
+                tl.load(points_low + there),
+            )
             exponents = tl.dot(left_low, right_high)
             exponents = tl.dot(left_high, right_low, exponents)
             exponents = tl.dot(left_high, right_high, exponents)
@@ -71,7 +75,10 @@ def _multiply(
             high = entries.to(tl.float16)
             low = (entries - high.to(tl.float32)).to(tl.float16)
             there = column[:, None] * width + thin[None, :]
-            right_high, right_low = tl.load(thin_high + there), tl.load(thin_low + there)
+            right_high, right_low = (
+                tl.load(thin_high + there),
+                tl.load(thin_low + there),
+            )
             part = tl.dot(low, right_high)
             part = tl.dot(high, right_low, part)
             # Tensor cores round towards zero, so that long sums would be too small.
@@ -106,7 +113,9 @@ def split_points(rows: Array) -> SplitPoints | None:
     return SplitPoints(high, low, halves.to(torch.float32), unit, n)
 
 
-def gaussian_products(points: SplitPoints, inverse_squared_width: float, X: Array) -> Array:
+def gaussian_products(
+    points: SplitPoints, inverse_squared_width: float, X: Array
+) -> Array:
     """Multiply the kernel ``exp(-|x - y|^2 / (2 w^2))`` with a thin matrix, (n, b), in float64."""
     products = torch.empty(X.shape, dtype=torch.float64, device=X.device)
     for start in range(0, X.shape[1], MOST_COLUMNS):
@@ -115,7 +124,9 @@ def gaussian_products(points: SplitPoints, inverse_squared_width: float, X: Arra
     return products
 
 
-def _narrow_products(points: SplitPoints, inverse_squared_width: float, X: Array) -> Array:
+def _narrow_products(
+    points: SplitPoints, inverse_squared_width: float, X: Array
+) -> Array:
     n, padded = points.n_samples, points.high.shape[0]
     sizes = torch.frexp(X.abs().amax(dim=0)).exponent
     high, low = _split(torch.ldexp(X, 14 - sizes), (padded, _padded(X.shape[1])))
@@ -163,5 +174,7 @@ def try_out() -> None:
     """Multiply a small kernel, so that it is known early if Triton does not work."""
     points = split_points(torch.ones((2, 1), device="cuda"))
     assert points is not None
-    product = gaussian_products(points, 1.0, torch.ones((2, 1), device="cuda", dtype=torch.float64))
+    product = gaussian_products(
+        points, 1.0, torch.ones((2, 1), device="cuda", dtype=torch.float64)
+    )
     assert bool((product == 2.0).all())

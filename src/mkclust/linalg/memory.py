@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Files and folders in which Linux says how much memory is free, and for which control groups.
+# Files and folders in which Linux says how much memory is free, and for which control
+# groups.
 MEMINFO, OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
 # The folder of all control groups.
 GROUPS = Path("/sys/fs/cgroup")
@@ -44,15 +45,27 @@ def _free_in_groups() -> Iterator[int]:
     for line in _lines(OWN_GROUPS):
         _, controllers, name = line.split(":", 2)
         if not controllers:
-            root, limit, usage, cache = GROUPS, "memory.max", "memory.current", "inactive_file"
+            root, limit, usage, cache = (
+                GROUPS,
+                "memory.max",
+                "memory.current",
+                "inactive_file",
+            )
         elif "memory" in controllers.split(","):
-            root, limit, usage = GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            root, limit, usage = (
+                GROUPS / "memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+            )
             cache = "total_inactive_file"
         else:
             continue
-        # Limits of the groups around it hold too; within a container only the root may exist.
+        # Limits of the groups around it hold too; within a container only the root may
+        # exist.
         group = root / name.strip("/")
-        for folder in (each for each in (group, *group.parents) if each.is_relative_to(root)):
+        for folder in (
+            each for each in (group, *group.parents) if each.is_relative_to(root)
+        ):
             most, used = _number(folder / limit), _number(folder / usage)
             if most is None or used is None or most >= NO_LIMIT:
                 continue
@@ -91,6 +104,6 @@ def require_memory(
     if not fits(n_bytes, available=available):
         available = (available_bytes() if available is None else available) or 0
         raise MemoryError(
-            f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} are "
-            f"there: {advice}"
+            f"{purpose} takes {in_units(n_bytes)} of {memory}, and "
+            f"{in_units(available)} are there: {advice}"
         )

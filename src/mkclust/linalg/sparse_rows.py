@@ -1,7 +1,8 @@
 """Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
 
-Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. Results
-are sparse if zeros stay zeros, and otherwise dense, of the size of some rows by some rows.
+Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros.
+Results are sparse if zeros stay zeros, and otherwise dense, of the size of some rows by
+some rows.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,15 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import issparse
 
-from mkclust.linalg import astype, device, namespace, precision_of, select, to_device, to_host
+from mkclust.linalg import (
+    astype,
+    device,
+    namespace,
+    precision_of,
+    select,
+    to_device,
+    to_host,
+)
 from mkclust.types import Array, Float
 
 
@@ -102,19 +111,27 @@ def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function to every entry; zero must stay zero."""
     if not issparse(rows):
         return function(rows)
-    return scipy.sparse.csr_array((function(rows.data), rows.indices, rows.indptr), rows.shape)
+    return scipy.sparse.csr_array(
+        (function(rows.data), rows.indices, rows.indptr), rows.shape
+    )
 
 
 def times_columns(rows: Array, factors: Float) -> Array:
     """Multiply every column with a number, in the precision and on the device of the rows."""
     factors = to_device(factors, rows, precision_of(rows))
-    return rows @ scipy.sparse.diags_array(factors) if issparse(rows) else rows * factors
+    return (
+        rows @ scipy.sparse.diags_array(factors) if issparse(rows) else rows * factors
+    )
 
 
 def over_rows(rows: Array, values: Array) -> Array:
     """Divide every row by a number, in the precision of the rows."""
     values = astype(values, precision_of(rows))
-    return scipy.sparse.diags_array(1 / values) @ rows if issparse(rows) else rows / values[:, None]
+    return (
+        scipy.sparse.diags_array(1 / values) @ rows
+        if issparse(rows)
+        else rows / values[:, None]
+    )
 
 
 def rows_from(origin: Array, rows: Array) -> Array:

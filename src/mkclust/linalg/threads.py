@@ -8,7 +8,8 @@ from typing import Any
 
 from mkclust.linalg.arrays import is_foreign
 
-# Up to this many samples one thread is at least as fast as several: products take microseconds.
+# Up to this many samples one thread is at least as fast as several: products take
+# microseconds.
 FEW_SAMPLES = 500
 # Entries that a thread computes at a time: with fewer, threads wait for each other.
 ENTRIES_PER_THREAD = 2**18
@@ -28,7 +29,9 @@ def n_threads() -> int:
     return min((pool.num_threads for pool in pools), default=1)
 
 
-def in_threads(work: Callable[[Any], Any], parts: Iterable[Any], like: Any) -> list[Any]:
+def in_threads(
+    work: Callable[[Any], Any], parts: Iterable[Any], like: Any
+) -> list[Any]:
     """Return the results of the same work on all parts; on the host this takes all threads."""
     parts = list(parts)
     count = 1 if is_foreign(like) or len(parts) == 1 else min(n_threads(), len(parts))
@@ -43,6 +46,8 @@ def one_thread() -> AbstractContextManager[Any]:
     return _controller().limit(limits=1)
 
 
-def one_thread_if_small(n_samples: int, few: int = FEW_SAMPLES) -> AbstractContextManager[Any]:
+def one_thread_if_small(
+    n_samples: int, few: int = FEW_SAMPLES
+) -> AbstractContextManager[Any]:
     """Have the linear algebra compute on one thread if there are few samples, for milliseconds."""
     return one_thread() if n_samples <= few else nullcontext()

@@ -1,7 +1,7 @@
 """The methods: one page each, and the registry that everything else reads.
 
-AgreementKKM, the recommended one, cuts its clusters from a graph of neighborhoods, for any number
-of samples; the others are kernel k-means.
+AgreementKKM, the recommended one, cuts its clusters from a graph of neighborhoods, for
+any number of samples; the others are kernel k-means.
 """
 
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
@@ -13,12 +13,19 @@ from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
 from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
-from mkclust.methods.localized_simple_mkkm import LocalizedSimpleMKKM, solve_localized_simple_mkkm
+from mkclust.methods.localized_simple_mkkm import (
+    LocalizedSimpleMKKM,
+    solve_localized_simple_mkkm,
+)
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
 from mkclust.methods.onkc import ONKC, solve_onkc
-from mkclust.methods.simple_mkkm import SimpleMKKM, solve_reduced_gradient, solve_simple_mkkm
+from mkclust.methods.simple_mkkm import (
+    SimpleMKKM,
+    solve_reduced_gradient,
+    solve_simple_mkkm,
+)
 from mkclust.methods.solution import Solution
 
 __all__ = [
@@ -78,5 +85,6 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "localized-simplemkkm": LocalizedSimpleMKKM,
 }
 
-# The default of the command line, and the method to begin with, whatever the number of samples.
+# The default of the command line, and the method to begin with, whatever the number of
+# samples.
 RECOMMENDED = "agreement-kkm"

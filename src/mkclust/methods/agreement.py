@@ -28,25 +28,33 @@ from mkclust.engine.grouped import (
     draw_members,
     orders_within_groups,
 )
-from mkclust.engine.row_order import Rows, may_be_by_order, neighboring_rows, spread_rows
+from mkclust.engine.row_order import (
+    Rows,
+    may_be_by_order,
+    neighboring_rows,
+    spread_rows,
+)
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# The p-value below which two views agree, times the square of the number of samples, ...
+# The p-value below which two views agree, times the square of the number of samples,
+# ...
 LIMIT_TIMES_SQUARE = 1.5
 # ... if it is not lower or higher than these.
 LOWEST_LIMIT, HIGHEST_LIMIT = 1e-5, 1e-3
 # Two kernels with a larger alignment are copies.
 COPY_ALIGNMENT = 0.99
-# Copies have all samples in common, or at least this number: fewer can be alike by chance.
+# Copies have all samples in common, or at least this number: fewer can be alike by
+# chance.
 FEWEST_FOR_COPIES = 24
-# A view that agrees with the others by less than this share of the median has less weight, in
-# proportion. Chosen on the data sets of benchmarks/agreement.py.
+# A view that agrees with the others by less than this share of the median has less
+# weight, in proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
-# Fewer effective directions mean less weight: a column of two levels has 1, tables mostly over 4.
+# Fewer effective directions mean less weight: a column of two levels has 1, tables
+# mostly over 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
 # Samples for the leading direction of a kernel, and for simulated p-values.
 JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
@@ -57,8 +65,8 @@ GROUPED_SAMPLES = 1024
 def p_value_limit(n_samples: Any) -> Any:
     """Return the p-value below which two views agree: `limit_rule` in numbers.
 
-    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views: a view that
-    agrees with none must not exclude another.
+    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views:
+    a view that agrees with none must not exclude another.
     """
     limits = LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0) ** 2
     return np.clip(limits, LOWEST_LIMIT, HIGHEST_LIMIT)
@@ -72,10 +80,12 @@ def limit_rule() -> str:
     """
     last_high = math.floor(math.sqrt(LIMIT_TIMES_SQUARE / HIGHEST_LIMIT))
     first_low = math.ceil(math.sqrt(LIMIT_TIMES_SQUARE / LOWEST_LIMIT))
-    highest, lowest = (f"{each:.0e}".replace("e-0", "e-") for each in (HIGHEST_LIMIT, LOWEST_LIMIT))
+    highest, lowest = (
+        f"{each:.0e}".replace("e-0", "e-") for each in (HIGHEST_LIMIT, LOWEST_LIMIT)
+    )
     return (
-        f"{LIMIT_TIMES_SQUARE} / n^2 for n samples, but at most {highest} (up to {last_high} "
-        f"samples) and at least {lowest} (from {first_low} on)"
+        f"{LIMIT_TIMES_SQUARE} / n^2 for n samples, but at most {highest} (up to "
+        f"{last_high} samples) and at least {lowest} (from {first_low} on)"
     )
 
 
@@ -113,30 +123,34 @@ class Evidence(NamedTuple):
 class Agreement:
     """Which views of the same samples agree, without labels.
 
-    Two views agree if the p-value of their alignment is below `limits`. A view that agrees with no
-    other one is **set aside**. Copies of a view, and kernels made from the same view, are one
-    independent view. Weak agreement and clusters of few samples may stay undetected.
+    Two views agree if the p-value of their alignment is below `limits`. A view that
+    agrees with no other one is **set aside**. Copies of a view, and kernels made from
+    the same view, are one independent view. Weak agreement and clusters of few samples
+    may stay undetected.
 
     Attributes
     ----------
     names : tuple of str
         Names of the kernels, one or several per view.
     views, independent_views : tuple of int, ndarray of int of shape (m,)
-        The number of the view, and of the independent view, of each kernel. The numbers and the
-        categories of one table are one view.
+        The number of the view, and of the independent view, of each kernel. The numbers
+        and the categories of one table are one view.
     n_samples : int
         Number of compared samples: all, or a random 1024 of more than 2048.
     alignments : ndarray of shape (m, m)
-        Debiased centered kernel alignments: 1 for copies, about 0 for independent views.
+        Debiased centered kernel alignments: 1 for copies, about 0 for independent
+        views.
     norms : ndarray of shape (m,)
         Debiased norms of the kernels: small for noise.
     directions : ndarray of shape (m,)
-        Effective number of directions: 1 for a column of two levels, dozens for a rich table.
+        Effective number of directions: 1 for a column of two levels, dozens for a rich
+        table.
     scores : ndarray of shape (m, m)
-        The alignments in standard deviations over all permutations of the samples of one view.
+        The alignments in standard deviations over all permutations of the samples of
+        one view.
     p_values : ndarray of shape (m, m)
-        How likely two independent kernels are at least this much alike; one within an independent
-        view. Not corrected for the number of pairs.
+        How likely two independent kernels are at least this much alike; one within an
+        independent view. Not corrected for the number of pairs.
     lowest_p_values : ndarray of shape (m, m)
         The smallest p-values that this number of samples allows: those of copies.
     pair_samples : ndarray of int of shape (m, m)
@@ -144,10 +158,11 @@ class Agreement:
     by_order : ndarray of bool of shape (m, m)
         Which kernels agree, but possibly by the order of the rows alone.
     n_sample_groups : int or None
-        Number of groups of samples (families, patients, batches, plates) that the p-values respect.
+        Number of groups of samples (families, patients, batches, plates) that the
+        p-values respect.
     are_groups_compared : bool
-        Whether there are enough groups to compare them as a whole; if not, samples are compared
-        within them only.
+        Whether there are enough groups to compare them as a whole; if not, samples are
+        compared within them only.
 
     Examples
     --------
@@ -247,15 +262,18 @@ class Agreement:
         """Names of the kernels of views that are close copies of one another."""
         numbers = self.independent_views
         members = [np.flatnonzero(numbers == each) for each in np.unique(numbers)]
-        several = [group for group in members if len({self.views[p] for p in group}) > 1]
+        several = [
+            group for group in members if len({self.views[p] for p in group}) > 1
+        ]
         return tuple(tuple(self.names[p] for p in group) for group in several)
 
     def weights(self) -> Float:
         """Return the weight of each kernel, zero if it is set aside, (m,).
 
-        The kernels of an independent view divide its weight, which is the same for all that are
-        included, with two exceptions: a view that agrees with the others much less than the median
-        one, and a kernel of few effective directions (a single column) have less, in proportion.
+        The kernels of an independent view divide its weight, which is the same for all
+        that are included, with two exceptions: a view that agrees with the others much
+        less than the median one, and a kernel of few effective directions (a single
+        column) have less, in proportion.
         """
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
@@ -265,7 +283,9 @@ class Agreement:
             relative = sums / np.median(sums[first])
             values *= np.where(relative < MUCH_LESS_SHARE, relative, 1)
         if self.n_independent_views > 1:
-            values *= np.minimum(self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1)
+            values *= np.minimum(
+                self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1
+            )
         weights[self.chosen] = values
         return weights / weights.sum()
 
@@ -275,7 +295,9 @@ class Agreement:
         if self.n_independent_views == 1 or not self.norms.any():
             return weights
         norms = self.norms
-        coefficients = np.divide(weights, norms, out=np.zeros_like(weights), where=norms > 0)
+        coefficients = np.divide(
+            weights, norms, out=np.zeros_like(weights), where=norms > 0
+        )
         return coefficients / coefficients.sum()
 
     def _agreement_sums(self, group: Sequence[int]) -> Float:
@@ -286,7 +308,8 @@ class Agreement:
         known = others & _can_be_copies(self.pair_samples)[part]
         known = np.where(known.any(axis=1, keepdims=True), known, others)
         agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
-        # A pair with few samples in common counts as the others of the kernel do on average.
+        # A pair with few samples in common counts as the others of the kernel do on
+        # average.
         n_others, n_known = ((which / sizes).sum(axis=1) for which in (others, known))
         return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
@@ -297,7 +320,10 @@ class Agreement:
         """
         if len(set(self.views)) == 1:
             return "One view alone: there is nothing to compare it with."
-        found = [f"{join_words(one)} are copies and count as one view." for one in self.copies]
+        found = [
+            f"{join_words(one)} are copies and count as one view."
+            for one in self.copies
+        ]
         if self.n_independent_views == 1:
             found.append("There is no other view to compare with.")
         elif not self.is_testable:
@@ -307,7 +333,11 @@ class Agreement:
             found.append(self._about_no_agreement())
         else:
             found += self._about_agreement(sets_aside)
-        found += [*self._about_sample_groups(), *self._unknown_pairs(), *self.order_sentences()]
+        found += [
+            *self._about_sample_groups(),
+            *self._unknown_pairs(),
+            *self.order_sentences(),
+        ]
         return printable(" ".join(found))
 
     def _about_few(self, n_common: int) -> str:
@@ -320,21 +350,26 @@ class Agreement:
         if self.n_sample_groups is None or not self.is_testable:
             return []
         if self.are_groups_compared:
-            return [f"Tested within and between {self.n_sample_groups} groups of samples."]
+            return [
+                f"Tested within and between {self.n_sample_groups} groups of samples."
+            ]
         return [
-            f"Tested within {self.n_sample_groups} groups of samples only: these are too few to "
-            "compare them as a whole."
+            f"Tested within {self.n_sample_groups} groups of samples only: these are "
+            "too few to compare them as a whole."
         ]
 
     def _about_no_agreement(self) -> str:
         p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
         q, n_views = self.closest(p), self.n_independent_views
-        who = "The two views do not" if n_views == 2 else f"No two of the {n_views} views"
+        who = (
+            "The two views do not" if n_views == 2 else f"No two of the {n_views} views"
+        )
         return (
-            f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for {self.names[p]} and "
-            f"{self.names[q]}; the limit for {self.pair_samples[p, q]} samples is "
-            f"{limit_text(self.limits[p, q])}). The test can miss weak agreement and clusters of "
-            "few samples. All views are used, and the clusters may match none of them."
+            f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for "
+            f"{self.names[p]} and {self.names[q]}; the limit for "
+            f"{self.pair_samples[p, q]} samples is {limit_text(self.limits[p, q])}). "
+            "The test can miss weak agreement and clusters of few samples. All views "
+            "are used, and the clusters may match none of them."
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:
@@ -349,8 +384,14 @@ class Agreement:
         if n_chosen == n:
             how_many = "Both" if n == 2 else f"All {n}"
         if len(groups) > 1:
-            which = "The first is used, the others are set aside" if sets_aside else "All are used"
-            found = [f"{len(groups)} groups of {agree}, but not clearly with each other: "]
+            which = (
+                "The first is used, the others are set aside"
+                if sets_aside
+                else "All are used"
+            )
+            found = [
+                f"{len(groups)} groups of {agree}, but not clearly with each other: "
+            ]
             found[0] += f"{'; '.join(listed)}. {which}."
         elif len(groups[0]) == len(self.names):
             found = [f"{how_many} {agree}."]
@@ -378,17 +419,19 @@ class Agreement:
         if not len(ordered):
             return []
         return [
-            f"Neighboring rows are alike in {join_words(self._names_of(ordered))}, and these agree "
-            "as much if the rows of one view are shifted. A trend, a period or another order of "
-            "the rows, such as time, can explain the agreement alone, because p-values assume "
-            "exchangeable rows. Keep rows that are far apart, or remove what changes with the "
-            "order."
+            f"Neighboring rows are alike in {join_words(self._names_of(ordered))}, and "
+            "these agree as much if the rows of one view are shifted. A trend, a "
+            "period or another order of the rows, such as time, can explain the "
+            "agreement alone, because p-values assume exchangeable rows. Keep rows "
+            "that are far apart, or remove what changes with the order."
         ]
 
     def _names_of(self, kernels: Iterable[int]) -> list[str]:
         """Return the names of kernels, one view standing for its copies."""
         views, numbers = np.array(self.views), self.independent_views
-        first = [views[p] == views[numbers == numbers[p]].min() for p in range(len(views))]
+        first = [
+            views[p] == views[numbers == numbers[p]].min() for p in range(len(views))
+        ]
         return [self.names[p] for p in kernels if first[p]]
 
     def _unknown_pairs(self) -> list[str]:
@@ -401,16 +444,22 @@ class Agreement:
         ]
         if not pairs or not self.is_incomplete:
             return []
-        return [f"Too few samples in common to test for agreement: {join_words(pairs, most=4)}."]
+        return [
+            "Too few samples in common to test for agreement: "
+            f"{join_words(pairs, most=4)}."
+        ]
 
     def evidence(self, p: int) -> Evidence:
         """Return what decides whether a kernel is used: its p-value with the closest other one.
 
-        For a kernel that agrees with others than those that are used it is the closest of these.
+        For a kernel that agrees with others than those that are used it is the closest
+        of these.
         """
         is_elsewhere = self.shares[p] and p not in self.chosen
         q = self.closest(p, among=self.chosen if is_elsewhere else None)
-        return Evidence(self.names[q], float(self.p_values[p, q]), float(self.limits[p, q]))
+        return Evidence(
+            self.names[q], float(self.p_values[p, q]), float(self.limits[p, q])
+        )
 
     def closest(self, p: int, among: Sequence[int] | None = None) -> int:
         """Return the kernel of another independent view, of all or some, of smallest p-value."""
@@ -424,7 +473,15 @@ class Agreement:
         """Return the verdict, and for every view its closest partner, p-value and weight."""
         if self.n_independent_views == 1:
             return self.verdict()
-        head = ["view", "closest to", "alignment", "deviations", "p-value", "directions", "weight"]
+        head = [
+            "view",
+            "closest to",
+            "alignment",
+            "deviations",
+            "p-value",
+            "directions",
+            "weight",
+        ]
         rows = [head + ["samples in common"] * self.is_incomplete]
         weights = self.weights()
         for p, name in enumerate(self.names):
@@ -433,7 +490,10 @@ class Agreement:
             rows.append([name, self.names[q], *numbers, p_text(self.p_values[p, q])])
             rows[-1] += [f"{min(self.directions[p], 999):.3g}", f"{weights[p]:.2f}"]
             rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
-        lines, poor = [self.verdict(), text_table(rows)], self.directions < FULL_WEIGHT_DIRECTIONS
+        lines, poor = (
+            [self.verdict(), text_table(rows)],
+            self.directions < FULL_WEIGHT_DIRECTIONS,
+        )
         if self.any_share and poor[self.chosen].any() and not poor[self.chosen].all():
             names = join_words(self._names_of(p for p in self.chosen if poor[p]))
             lines.append(f"Less weight, because of few effective directions: {names}.")
@@ -497,7 +557,9 @@ def measure_agreement(stack: Stack) -> Agreement:
     )
 
 
-def _p_values(comparison: Comparison, alignments: Float, tested: np.ndarray) -> tuple[Float, Float]:
+def _p_values(
+    comparison: Comparison, alignments: Float, tested: np.ndarray
+) -> tuple[Float, Float]:
     """Return the p-values of alignments, and of copies, (c, c); one if a pair is not tested."""
     if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
@@ -534,7 +596,9 @@ def _p_values_of_groups(
         return GroupedPValues(ones, ones, False)
     rng = np.random.default_rng(0)
     means = comparison.of_means(draw_equally(groups, GROUPED_SAMPLES, rng))
-    between, lowest_between = _p_values(means, debiased_alignments(means.products)[0], tested)
+    between, lowest_between = _p_values(
+        means, debiased_alignments(means.products)[0], tested
+    )
     within, lowest_within = _p_values_within(comparison, groups, tested)
     limit = p_value_limit(comparison.n_samples)
     return GroupedPValues(
@@ -564,7 +628,9 @@ def _p_values_within(
     limit = p_value_limit(comparison.n_samples)
     doubtful = (likely < limit) & are_localized(row_kurtoses(found.entries), len(drawn))
     for p, q in np.argwhere(np.triu(doubtful)):
-        orders = np.stack([orders_within_groups(found.groups, ORDERS, rng) for _ in range(2)])
+        orders = np.stack(
+            [orders_within_groups(found.groups, ORDERS, rng) for _ in range(2)]
+        )
         simulated = simulated_p_value(found.entries[p], found.entries[q], orders)
         likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
     return likely, lowest
@@ -595,15 +661,21 @@ def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> No
 def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
     """Return which pairs have all samples in common, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
-    return np.asarray(pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES))
+    return np.asarray(
+        pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES)
+    )
 
 
-def _independent_views(alignments: Float, views: Any, pair_samples: np.ndarray) -> np.ndarray:
-    # Views are copies if every kernel of the one has a copy among the kernels of the other.
+def _independent_views(
+    alignments: Float, views: Any, pair_samples: np.ndarray
+) -> np.ndarray:
+    # Views are copies if every kernel of the one has a copy among the kernels of the
+    # other.
     numbers = np.unique(views, return_inverse=True)[1]
     of_view = numbers == np.arange(numbers.max() + 1)[:, None]
     alike = (alignments > COPY_ALIGNMENT) & _can_be_copies(pair_samples)
-    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])  # (view, kernel)
+    # (view, kernel).
+    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
     return _components(within & within.T)[numbers]
 

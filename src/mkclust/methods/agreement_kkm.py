@@ -131,41 +131,45 @@ class AgreementKKM(InductiveClusterer):
     .. math:: \max_{U^\top U = I_k} \mathrm{Tr}(U^\top D^{-1/2} W D^{-1/2} U), \qquad
               W = F F^\top - \mathrm{diag}
 
-    Without labels, one thing tells a useful view from a useless one: whether it agrees with another
-    view. Views without clear agreement (`mkclust.agreement` says what that is) are set aside, and
-    the labels and the weights of the others are those of a fit without them. The others have the
-    same weight, :math:`v_p`, but less if a view agrees much less than the median one, or has few
-    effective directions, as a single column has. Copies of a view share one weight. Each is divided
-    by its norm, :math:`d_p`, so that none dominates by a few large directions, and they are mixed:
+    Without labels, one thing tells a useful view from a useless one: whether it agrees
+    with another view. Views without clear agreement (`mkclust.agreement` says what that
+    is) are set aside, and the labels and the weights of the others are those of a fit
+    without them. The others have the same weight, :math:`v_p`, but less if a view
+    agrees much less than the median one, or has few effective directions, as a single
+    column has. Copies of a view share one weight. Each is divided by its norm,
+    :math:`d_p`, so that none dominates by a few large directions, and they are mixed:
     :math:`K = \sum_p \frac{v_p}{d_p} K_p`.
 
-    **Neighborhoods.** Samples belong together if they share neighbors, in the mix and in the views.
-    F says who is in which list: that of a sample reaches as far as its 5th, 10th or 20th nearest
-    one. Clusters are cut from the sparse graph W of shared lists, normalized by its degrees D and
-    not centered, so that they may be of any size and shape. Of two graphs, one by the shorter lists
-    of the mix alone, one by all lists of the mix and of the views, the one is taken whose clusters
-    have the higher modularity.
+    **Neighborhoods.** Samples belong together if they share neighbors, in the mix and
+    in the views. F says who is in which list: that of a sample reaches as far as its
+    5th, 10th or 20th nearest one. Clusters are cut from the sparse graph W of shared
+    lists, normalized by its degrees D and not centered, so that they may be of any size
+    and shape. Of two graphs, one by the shorter lists of the mix alone, one by all
+    lists of the mix and of the views, the one is taken whose clusters have the higher
+    modularity.
 
-    **Missing samples.** Two samples are compared by the views that both have. Nothing is filled in.
+    **Missing samples.** Two samples are compared by the views that both have. Nothing
+    is filled in.
 
-    **When it cannot help.** If no two views agree clearly, all are used, and a `NoAgreementWarning`
-    says so. Views that are made of one another outweigh one that is not. If views form groups
-    without clear agreement between them, the largest is used, and a `GroupsWarning` says so.
+    **When it cannot help.** If no two views agree clearly, all are used, and a
+    `NoAgreementWarning` says so. Views that are made of one another outweigh one that
+    is not. If views form groups without clear agreement between them, the largest is
+    used, and a `GroupsWarning` says so.
 
     Parameters
     ----------
     {inputs}
     neighbors : "auto" or int, default="auto"
-        How far the longest lists reach: to this number of nearest samples; others reach to a half
-        and to a quarter of it. "auto" takes 5, 10 and 20, but none above the average size of the
-        clusters, except 5.
+        How far the longest lists reach: to this number of nearest samples; others reach
+        to a half and to a quarter of it. "auto" takes 5, 10 and 20, but none above the
+        average size of the clusters, except 5.
     anchors : int, default=10_000
-        Most samples whose neighborhoods make up the graph. Of more samples, this number is drawn by
-        their ids or contents; clusters of a few dozen of them are found. Kernels are computed
-        between all samples and these, some rows at a time.
+        Most samples whose neighborhoods make up the graph. Of more samples, this number
+        is drawn by their ids or contents; clusters of a few dozen of them are found.
+        Kernels are computed between all samples and these, some rows at a time.
     learn_from : int, default=100_000
-        Most samples that the graph is cut with, the anchors among them; all others are assigned in
-        blocks, as new samples are.
+        Most samples that the graph is cut with, the anchors among them; all others are
+        assigned in blocks, as new samples are.
     {common}
     anchors_ : ndarray of shape (n_anchors,)
         The rising numbers of the anchors, if not all samples are.
@@ -203,19 +207,20 @@ class AgreementKKM(InductiveClusterer):
     approximation: ClassVar[None] = None  # type: ignore[misc]
 
     SUMMARY: ClassVar[str] = (
-        "clusters cut from the graph of neighborhoods, in the mix of those kernels that agree with "
-        "another one and in their views"
+        "clusters cut from the graph of neighborhoods, in the mix of those kernels "
+        "that agree with another one and in their views"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
-        "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
-        "Maximization. JMLR 13, 2012.",
-        "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
-        "Statistics & Data Analysis 18, 1994.",
-        "A. Ng, M. Jordan, Y. Weiss. On Spectral Clustering: Analysis and an Algorithm. NIPS 14, "
-        "2001.",
+        "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via "
+        "Dependence Maximization. JMLR 13, 2012.",
+        "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). "
+        "Computational Statistics & Data Analysis 18, 1994.",
+        "A. Ng, M. Jordan, Y. Weiss. On Spectral Clustering: Analysis and an "
+        "Algorithm. NIPS 14, 2001.",
     )
     WEIGHT_MEANING: ClassVar[str] = (
-        "A weight is large if a view agrees with the others, and zero if it was set aside."
+        "A weight is large if a view agrees with the others, and zero if it was set "
+        "aside."
     )
     SCALES_MISSING: ClassVar[bool] = False
     NEEDS_ENTRIES: ClassVar[bool] = False
@@ -256,21 +261,21 @@ class AgreementKKM(InductiveClusterer):
     def connectivities(self, X: Any = None) -> Any:
         r"""Return the graph of neighborhoods: how far every two samples of the fit share lists.
 
-        It is :math:`D^{-1/2} W D^{-1/2}`, of which the leading eigenvectors are the embedding. If
-        more samples were fitted than were learned from, it is the graph of all of them, by the
-        same lists of the anchors.
+        It is :math:`D^{-1/2} W D^{-1/2}`, of which the leading eigenvectors are the
+        embedding. If more samples were fitted than were learned from, it is the graph
+        of all of them, by the same lists of the anchors.
 
         Parameters
         ----------
         X : array of shape (m, n, n), list or dict of kernels or views, or table, default=None
-            What the model was fitted on. None takes the views that the model has kept, if it was
-            fitted on views and all samples are anchors.
+            What the model was fitted on. None takes the views that the model has kept,
+            if it was fitted on views and all samples are anchors.
 
         Returns
         -------
         scipy.sparse.csr_array of shape (n_samples, n_samples)
-            Symmetric, not negative, and without a diagonal, in the order of ``labels_``. Samples
-            of which nothing is known have no links.
+            Symmetric, not negative, and without a diagonal, in the order of
+            ``labels_``. Samples of which nothing is known have no links.
 
         Examples
         --------

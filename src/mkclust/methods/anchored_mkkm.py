@@ -14,7 +14,11 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.rounding import root_of_gram
-from mkclust.methods.simple_mkkm import CertifiedClusterer, SimpleMKKM, solve_simple_mkkm
+from mkclust.methods.simple_mkkm import (
+    CertifiedClusterer,
+    SimpleMKKM,
+    solve_simple_mkkm,
+)
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Mix, Stack
@@ -40,8 +44,8 @@ def solve_anchored_mkkm(
 ) -> Solution:
     """Minimize the objective of `AnchoredMKKM`; ``options`` are those of `solve_simple_mkkm`.
 
-    ``n_init`` and ``rounding`` are those of the k-means by which ``anchor="auto"`` compares
-    clusters: by components, unless rows of unit length are asked for.
+    ``n_init`` and ``rounding`` are those of the k-means by which ``anchor="auto"``
+    compares clusters: by components, unless rows of unit length are asked for.
     """
     compromise = find_compromise(stack)
     included = compromise.stack
@@ -54,7 +58,9 @@ def solve_anchored_mkkm(
         anchored = included
         if strength:  # the last kernel is c H_0 H_0^T
             kernels = *included.kernels, Factored(strength**0.5 * H_0)
-            anchored = Stack(kernels, (*included.names, "anchor"), (*included.views, -1))
+            anchored = Stack(
+                kernels, (*included.names, "anchor"), (*included.views, -1)
+            )
         solution = solve_simple_mkkm(
             anchored, n_clusters, start=baseline, n_fixed=int(strength > 0), **options
         )
@@ -63,7 +69,9 @@ def solve_anchored_mkkm(
             break
     weights = compromise.scatter(solution.weights)
     coefficients = np.append(solution.weights**2, [1.0] * bool(strength))
-    projections = _projections(compromise, solution, baseline, strength) if strength else None
+    projections = (
+        _projections(compromise, solution, baseline, strength) if strength else None
+    )
     return replace(
         solution,
         weights=weights,
@@ -81,12 +89,20 @@ def solve_anchored_mkkm(
 
 
 def _keeps(
-    stack: Stack, solution: Solution, baseline: Relaxation, *, n_init: int, is_unit: bool
+    stack: Stack,
+    solution: Solution,
+    baseline: Relaxation,
+    *,
+    n_init: int,
+    is_unit: bool,
 ) -> bool:
     """Return whether a partition keeps the leading directions and the clusters of a baseline."""
     k = baseline.n_clusters
-    leading = max(k - 1, 1)  # k centered clusters have k - 1 dimensions; the k-th is noise
-    share_kept = sum_of_squares(baseline.vectors[:, :leading].T @ solution.partition) / leading
+    # K centered clusters have k - 1 dimensions; the k-th is noise.
+    leading = max(k - 1, 1)
+    share_kept = (
+        sum_of_squares(baseline.vectors[:, :leading].T @ solution.partition) / leading
+    )
     if share_kept < SHARE_KEPT:
         return False
     labels = []
@@ -97,7 +113,8 @@ def _keeps(
         root = None
         if not is_unit:
             root = root_of_gram(np.diag(each.eigenvalues[:k]), rows.shape[0])
-        # Always by the same seed, so that the anchor does not depend on that of the estimator.
+        # Always by the same seed, so that the anchor does not depend on that of the
+        # estimator.
         labels.append(discretize(rows, k, root=root, n_init=n_init, random_state=0)[0])
     return adjusted_rand_score(*labels) >= SAME_CLUSTERS
 
@@ -112,12 +129,18 @@ def _projections(
         values = found.eigenvalues[: found.n_clusters]
         return H * to_device(inverse(values, H.shape[0], precision), H)
 
-    # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H, H_0 = over_eigenvalues(solution.relaxation), baseline.vectors[:, : baseline.n_clusters]
+    # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0
+    # / L_0.
+    H, H_0 = (
+        over_eigenvalues(solution.relaxation),
+        baseline.vectors[:, : baseline.n_clusters],
+    )
     shared = over_eigenvalues(baseline) @ (strength * (H_0.T @ H))
     coefficients = compromise.coefficients / len(compromise.indices)
     projections = [zeros(tuple(H.shape), H) for _ in compromise.agreement.names]
-    for p, weight, c in zip(compromise.indices, solution.weights, coefficients, strict=True):
+    for p, weight, c in zip(
+        compromise.indices, solution.weights, coefficients, strict=True
+    ):
         projections[p] = float(weight) ** 2 * H + float(c) * shared
     return projections
 
@@ -128,24 +151,26 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((K_\gamma + c H_0 H_0^\top) H H^\top)
 
-    SimpleMKKM gives the largest weight to the kernel that agrees least. Here views that share
-    nothing with the others are set aside, as by `AgreementKKM`, and the partition is drawn to that
-    of the others' compromise, :math:`H_0`. The problem stays convex and certified.
+    SimpleMKKM gives the largest weight to the kernel that agrees least. Here views that
+    share nothing with the others are set aside, as by `AgreementKKM`, and the partition
+    is drawn to that of the others' compromise, :math:`H_0`. The problem stays convex
+    and certified.
 
     Parameters
     ----------
     {inductive}
     anchor : float or "auto", default="auto"
-        How strongly the partition is drawn to that of the compromise, in units of its mean leading
-        eigenvalue over the number of views that are included, up to 1000. Zero is SimpleMKKM over
-        these views. "auto" takes the first of 0, 1/4, 1/2, 1, ..., 16 that keeps 98 % of the
-        compromise's leading k - 1 directions, and its clusters (adjusted Rand index 0.95).
+        How strongly the partition is drawn to that of the compromise, in units of its
+        mean leading eigenvalue over the number of views that are included, up to 1000.
+        Zero is SimpleMKKM over these views. "auto" takes the first of 0, 1/4, 1/2, 1,
+        ..., 16 that keeps 98 % of the compromise's leading k - 1 directions, and its
+        clusters (adjusted Rand index 0.95).
     {proof}
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        They sum to one. Not importance: a large weight means little agreement with the consensus,
-        zero that a view was set aside, or has no part in the minimum.
+        They sum to one. Not importance: a large weight means little agreement with the
+        consensus, zero that a view was set aside, or has no part in the minimum.
     {coefficients}
     set_aside_ : tuple of str
         Names of the kernels without clear agreement with those that are included.

@@ -1,7 +1,8 @@
 """Fits of any number of samples: learned from some, with anchors among them, and assigned to all.
 
-Kernels are made of the anchors, and the lists of these say who is near whom. The graph is that of
-the samples that are learned from. The others are assigned in blocks, as new samples are.
+Kernels are made of the anchors, and the lists of these say who is near whom. The graph
+is that of the samples that are learned from. The others are assigned in blocks, as new
+samples are.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,8 @@ from mkclust.methods.training import learn
 from mkclust.stack.discretize import assign
 from mkclust.types import Float
 
-# Samples among which the views that agree are found, before anchors are drawn by these alone.
+# Samples among which the views that agree are found, before anchors are drawn by these
+# alone.
 FIRST_SAMPLES = 2048
 # Samples whose lists are found at a time.
 BLOCK_SAMPLES = 8192
@@ -36,7 +38,8 @@ BLOCK_SAMPLES = 8192
 def needs_anchors(samples: Samples, n_anchors: int) -> bool:
     """Return whether samples are too many to be anchors all.
 
-    The columns of kernels, distances and graphs are samples: these are anchors as they are.
+    The columns of kernels, distances and graphs are samples: these are anchors as they
+    are.
     """
     if samples.kind == "kernels" or samples.n_samples <= n_anchors:
         return False
@@ -87,7 +90,9 @@ def held(samples: Samples, block: Block, numbers: np.ndarray | slice) -> Samples
     return replace(samples, parts=parts, missing=missing, ids=ids, groups=groups)
 
 
-def cut_again(fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray) -> None:
+def cut_again(
+    fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
+) -> None:
     """Find the clusters in the graph of more samples than the anchors, which it stays with."""
     extension = fitted._source.extension
     found = []
@@ -118,8 +123,12 @@ def kept_samples(model: Any) -> Samples:
     """Return the views of a fit as its model has kept them, of samples that are anchors all."""
     bank = getattr(model, "bank_", None)
     if bank is None or hasattr(model, "anchors_"):
-        why = "the fit was on kernels" if bank is None else "not all samples are anchors"
-        raise ValueError(f"X=None: {why}, so that the model has not kept them: pass X as in fit")
+        why = (
+            "the fit was on kernels" if bank is None else "not all samples are anchors"
+        )
+        raise ValueError(
+            f"X=None: {why}, so that the model has not kept them: pass X as in fit"
+        )
     return replace(model._source.given, parts=tuple(bank.views_.values()))
 
 
@@ -130,22 +139,30 @@ def graph_of(model: Any, samples: Samples) -> Graph:
     if has_blocks(samples):
         blocks = as_blocks(samples)
         places = ranges(n, BLOCK_SAMPLES)
-        parts = (held(samples, blocks.take(np.arange(n)[some]), some) for some in places)
+        parts = (
+            held(samples, blocks.take(np.arange(n)[some]), some) for some in places
+        )
     found = [
-        source.extension.memberships(source.similarities(model, part, None), part.n_samples)
+        source.extension.memberships(
+            source.similarities(model, part, None), part.n_samples
+        )
         for part in parts
     ]
     return Graph(scaled_factor(stacked(found), source.extension.neighborhoods.scales))
 
 
-def learn_all(fitted: Any, samples: Samples, blocks: Blocks, anchors: np.ndarray) -> dict[str, Any]:
+def learn_all(
+    fitted: Any, samples: Samples, blocks: Blocks, anchors: np.ndarray
+) -> dict[str, Any]:
     """Return what a model of anchors learns of all samples."""
     rows, uncovered, lacks_neighbors = embed_in_blocks(fitted, samples)
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
 
     parameters = set(fitted.get_params(deep=False))
-    learned = {name: value for name, value in vars(fitted).items() if name not in parameters}
+    learned = {
+        name: value for name, value in vars(fitted).items() if name not in parameters
+    }
     learned.pop("uncovered_samples_", None)
     learned |= {
         "labels_": labels,

@@ -8,14 +8,18 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 
 
-def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
+def solve_average_kkm(
+    stack: Stack, n_clusters: int, *, learn_missing: bool = False
+) -> Solution:
     """Solve `AverageKKM`; ``learn_missing`` says whether to learn values for missing samples."""
 
     def relax(stack: Stack, previous: Solution | None = None) -> Solution:
         mixture = Mixture(stack, n_clusters)
         uniform = mixture.uniform
         relaxation = mixture.relax(uniform)
-        return mixture.solution(relaxation, uniform, uniform, [relaxation.value], True, 1)
+        return mixture.solution(
+            relaxation, uniform, uniform, [relaxation.value], True, 1
+        )
 
     if learn_missing:
         return learn_fills(stack, relax, AlignedFills(), goal="rising")
@@ -57,8 +61,8 @@ class AverageKKM(RelaxedClusterer, InductiveClusterer):
 
     SUMMARY = "relaxed kernel k-means of the average of the kernels"
     REFERENCES = (
-        "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
-        "NIPS, 2001.",
+        "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means "
+        "Clustering. NIPS, 2001.",
     )
     LEARNS_MISSING = True
 

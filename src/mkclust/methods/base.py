@@ -42,7 +42,9 @@ from mkclust.types import Array, Float, Labels
 
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
-    "n_clusters": Count("; mkclust.suggest_n_clusters(X) finds one that the data support"),
+    "n_clusters": Count(
+        "; mkclust.suggest_n_clusters(X) finds one that the data support"
+    ),
     "center": Flag(),
     "normalize": Flag(),
     "n_init": Count(),
@@ -56,10 +58,11 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     """Base of all methods.
 
     A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
-    ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution, labels,
-    *further)``, with the labels of further partitions that it asked for in ``_further``. Its
-    docstring may name sections of ``mkclust.methods.documentation``. Reports, displays and the
-    command line describe a method by the attributes of its class.
+    ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution,
+    labels, *further)``, with the labels of further partitions that it asked for in
+    ``_further``. Its docstring may name sections of ``mkclust.methods.documentation``.
+    Reports, displays and the command line describe a method by the attributes of its
+    class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -100,32 +103,38 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     # What the rows of the partition are multiplied with, (k, k); None for unit length.
     _root: Float | None = learned(None)
 
-    # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
+    # The grid that the authors of a method search, as scikit-learn's ParameterGrid
+    # takes it.
     GRID: ClassVar[dict[str, list]] = {}
     # What a method's own parameters may be; it may narrow or widen the common ones.
     ALLOWED: ClassVar[dict[str, Allowed]] = {}
-    # How it uses the kernels. Continues the sentence after the method's name; may be empty.
+    # How it uses the kernels. Continues the sentence after the method's name; may be
+    # empty.
     SUMMARY: ClassVar[str] = ""
     # The papers it is from, one entry each.
     REFERENCES: ClassVar[tuple[str, ...]] = ()
-    # How to read its weights, in a sentence: it stands beside them wherever they are shown.
+    # How to read its weights, in a sentence: it stands beside them wherever they are
+    # shown.
     WEIGHT_MEANING: ClassVar[str] = MIXING_WEIGHT
     # What `mixed_kernel` holds, in words.
     SIMILARITIES: ClassVar[str] = SUM
     # About how many times as long a fit takes as those of the quick methods.
     SLOWNESS: ClassVar[int] = 1
-    # How many n x n matrices it needs in addition to the kernels, and how many copies of these.
+    # How many n x n matrices it needs in addition to the kernels, and how many copies
+    # of these.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
     # Whether it reads the rows of kernels once or twice, so that none need be stored.
     READS_ROWS: ClassVar[bool] = False
-    # Whether kernels are made of some of many samples, so that any number can be fitted.
+    # Whether kernels are made of some of many samples, so that any number can be
+    # fitted.
     LEARNS_FROM_ANCHORS: ClassVar[bool] = False
     # Whether samples that lack views are scaled up, unless something else is asked for.
     SCALES_MISSING: ClassVar[bool] = True
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
-    # Whether it works on the entries of the kernels, all of them, rather than on products alone.
+    # Whether it works on the entries of the kernels, all of them, rather than on
+    # products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -133,7 +142,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, observed: Any = None, groups: Any = None
+    ) -> Self:
         """Find the weights and the clusters.
 
         Parameters
@@ -143,11 +154,12 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         y : Ignored
             Present for scikit-learn's conventions.
         observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
-            Which views, or kernels, have which samples; what else they hold is ignored. None if
-            it follows from rows that are NaN throughout, or from ids.
+            Which views, or kernels, have which samples; what else they hold is ignored.
+            None if it follows from rows that are NaN throughout, or from ids.
         groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
-            The family, patient, batch or plate of every sample, if samples of one are alike: by id,
-            or in the order of the samples. Whether views agree is tested within and between groups.
+            The family, patient, batch or plate of every sample, if samples of one are
+            alike: by id, or in the order of the samples. Whether views agree is tested
+            within and between groups.
 
         Returns
         -------
@@ -156,8 +168,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         self.check_parameters()
         if n_dims(y) == 2 and np.shape(y)[1] > 1:
             raise ValueError(
-                f"y has the shape {np.shape(y)}, and fit ignores labels: pass several views as one "
-                "list or dict, such as fit({'a': a, 'b': b}), and a mask of samples as observed="
+                f"y has the shape {np.shape(y)}, and fit ignores labels: pass several "
+                "views as one list or dict, such as fit({'a': a, 'b': b}), and a mask "
+                "of samples as observed="
             )
         started = time.perf_counter()
         learned = self._learn(read_training(self, X, observed, groups))
@@ -165,7 +178,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
-        for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
+        for name, value in (
+            learned | {"_learned_names": (*learned, "_learned_names")}
+        ).items():
             setattr(self, name, value)
         return self
 
@@ -206,16 +221,22 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Return how the input was read, and the weight and alignment of every kernel."""
         check_is_fitted(self)
         rows = [["kernel", "weight", "alignment"]]
-        for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
+        for name, *values in zip(
+            self.kernel_names_, self.weights_, self.alignments_, strict=True
+        ):
             rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [*self._source.given.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        lines = [
+            *self._source.given.notes,
+            *text_table(rows).splitlines(),
+            self.WEIGHT_MEANING,
+        ]
         return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
         """Return the similarities by which the samples are clustered, all or among some.
 
-        For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
-        in the fit; :meth:`describe_mixed_kernel` says what it is for others.
+        For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and
+        scaled as in the fit; :meth:`describe_mixed_kernel` says what it is for others.
 
         Parameters
         ----------
@@ -245,8 +266,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
     def describe_mixed_kernel(self) -> str:
         """Return what :meth:`mixed_kernel` holds, in words for a caption."""
-        done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
-        standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+        done = [
+            ("centered", self.center),
+            ("scaled to a unit diagonal", self.normalize),
+        ]
+        standard = (
+            " and ".join(word for word, was in done if was)
+            or "neither centered nor scaled"
+        )
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
         sentence = f"{self.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
         if self.approximation is not None:
@@ -298,12 +325,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
         if not solution.cycle:
-            return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
+            return (
+                f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
+            )
         is_cut = solution.n_iter >= getattr(self, "max_iter", solution.n_iter)
         return (
-            f"after {solution.n_iter} iterations the weights {'all but ' * is_cut}repeat "
-            f"themselves in a cycle of {solution.cycle}; a higher max_iter shows whether they "
-            "settle. The best of them is returned"
+            f"after {solution.n_iter} iterations the weights "
+            f"{'all but ' * is_cut}repeat themselves in a cycle of {solution.cycle}; a "
+            "higher max_iter shows whether they settle. The best of them is returned"
         )
 
     def check_parameters(self) -> None:
@@ -318,7 +347,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         check_scale(self.scale)
         features = self.approximation
-        is_map = hasattr(features, "transform") and not isinstance(features, type | KernelBank)
+        is_map = hasattr(features, "transform") and not isinstance(
+            features, type | KernelBank
+        )
         if features is not None and not is_map:
             raise ValueError(
                 f"approximation={features!r}: pass None, or a feature map such as "
@@ -326,34 +357,41 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
         if self.missing_views == "learn" and not self._can_learn:
             raise ValueError(
-                "missing_views='learn': only SimpleMKKM, MKKM and AverageKKM with exact "
-                "kernels learn to fill in samples that are missing from views; use one of "
-                "these with approximation=None, or pass missing_views='rescale' or 'zero'"
+                "missing_views='learn': only SimpleMKKM, MKKM and AverageKKM with "
+                "exact kernels learn to fill in samples that are missing from views; "
+                "use one of these with approximation=None, or pass "
+                "missing_views='rescale' or 'zero'"
             )
 
     def _check_n_clusters(self, stack: Stack) -> None:
         """Refuse as many clusters as samples, or distinct samples; warn of one and of too many."""
-        k, n, has_features = self.n_clusters, stack.n_samples, stack.features is not None
+        k, n, has_features = (
+            self.n_clusters,
+            stack.n_samples,
+            stack.features is not None,
+        )
         reason = None
         if k > n and has_features:
             # Features stand for samples by a number of directions.
             reason = f"but the features span only {n} directions: pass more features"
         elif k >= n and not has_features:
             reason = f"with n_samples={n}: there must be fewer clusters than samples"
-        elif not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k:
+        elif (
+            not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k
+        ):
             reason = f"but only {n_distinct} of the {n} samples are distinct"
         if reason is not None:
             raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
         if k == 1:
             warn(
-                "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or let "
-                "suggest_n_clusters choose the number",
+                "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or "
+                "let suggest_n_clusters choose the number",
                 ClusterNumberWarning,
             )
         elif 2 * k > n and not has_features:
             warn(
-                f"n_clusters={k} with n_samples={n}: most clusters have one or two samples; ask "
-                "for fewer clusters",
+                f"n_clusters={k} with n_samples={n}: most clusters have one or two "
+                "samples; ask for fewer clusters",
                 ClusterNumberWarning,
             )
 
@@ -374,10 +412,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def table_options(self) -> TableOptions:
         """How tables become views."""
         best = "learn" if self._can_learn else "rescale"
-        return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
+        return TableOptions(
+            self.views, self.join, self.impute, self.missing_views or best
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
+        return {
+            name: arrays_to_host(value)
+            for name, value in super().__getstate__().items()
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -389,8 +432,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 class RelaxedClusterer(MultipleKernelClusterer):
     """Base of the methods that end with k-means on the relaxed partition of a kernel.
 
-    It adds the parameter ``rounding``. The solution says which kernel: by ``coefficients``, or
-    by a ``kernel`` of its own.
+    It adds the parameter ``rounding``. The solution says which kernel: by
+    ``coefficients``, or by a ``kernel`` of its own.
     """
 
     rounding: Literal["best", "unit", "components"] = "best"

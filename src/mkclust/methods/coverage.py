@@ -89,12 +89,15 @@ def check_lengths(how: Standardization, name: str) -> None:
     if how.scale is None and how.constant_self_similarity() is None:
         raise ValueError(
             f"{name}: comparing new samples by cosines needs their similarity to "
-            "themselves, and it is not constant for this kernel: pass self_similarity, an "
-            "array of k(x, x) with a row for each kernel and a column for each new sample"
+            "themselves, and it is not constant for this kernel: pass self_similarity, "
+            "an array of k(x, x) with a row for each kernel and a column for each new "
+            "sample"
         )
 
 
-def nearness_by_features(model: Any, samples: Samples, coefficients: Float) -> tuple[Float, Float]:
+def nearness_by_features(
+    model: Any, samples: Samples, coefficients: Float
+) -> tuple[Float, Float]:
     """Return how near samples of a fit are to new ones, and to each other."""
     source = model._source
     known = _features(source, kept_block(source), coefficients)
@@ -111,9 +114,10 @@ def kept_block(source: Any) -> Block:
     rows, names = source.rows, source.given.names
     if lost := [name for name in names if name not in rows]:
         raise ValueError(
-            f"the model has kept no samples of {join_words(map(repr, lost))} to compare "
-            "new ones with, because these are dask arrays or have too many columns: fit "
-            "AgreementKKM, which needs no approximation, or an array in memory"
+            f"the model has kept no samples of {join_words(map(repr, lost))} to "
+            "compare new ones with, because these are dask arrays or have too many "
+            "columns: fit AgreementKKM, which needs no approximation, or an array in "
+            "memory"
         )
     common = reduce(np.intersect1d, (numbers for numbers, _ in rows.values()))
     if len(common) <= NEAREST:

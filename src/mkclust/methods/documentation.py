@@ -7,7 +7,9 @@ from textwrap import fill as fill_lines
 # How to read weights, in the words that stand beside them wherever they are shown.
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
 # The same for methods that minimize over the weights.
-LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+LARGE_WEIGHT = (
+    "A large weight means little agreement with the consensus; it is not importance."
+)
 # The similarities that clusters of most methods follow.
 SUM = "the sum of the kernels by their coefficients"
 # Those of methods without coefficients.
@@ -182,7 +184,9 @@ approximation_error_ : ndarray of shape (n_kernels,)
     miss, on some of the samples; NaN if the feature map does not know it.""",
 }
 # The input of the methods that also take features.
-SECTIONS["inductive"] = "\n".join(SECTIONS[name] for name in ("inputs", "approximation"))
+SECTIONS["inductive"] = "\n".join(
+    SECTIONS[name] for name in ("inputs", "approximation")
+)
 
 
 def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
@@ -190,7 +194,9 @@ def fill(docstring: str | None, references: Sequence[str] = ()) -> str | None:
     if docstring is None:  # optimized away by python -OO
         return None
     papers = [f".. [{number}] {text}" for number, text in enumerate(references, 1)]
-    listed = "\n".join(fill_lines(paper, 96, subsequent_indent="   ") for paper in papers)
+    listed = "\n".join(
+        fill_lines(paper, 96, subsequent_indent="   ") for paper in papers
+    )
     docstring = cleandoc(docstring)
     if papers:
         heading = f"References\n----------\n{listed}\n\nExamples\n"

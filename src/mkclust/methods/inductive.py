@@ -15,7 +15,11 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.coverage import nearness_by_features, nearness_of_new, references_of
+from mkclust.methods.coverage import (
+    nearness_by_features,
+    nearness_of_new,
+    references_of,
+)
 from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
 from mkclust.methods.out_of_sample import (
     UNCOVERED,
@@ -39,14 +43,16 @@ class InductiveClusterer(
 ):
     """Base of the methods whose partition is a function of similarities.
 
-    The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
+    The solution says which: by ``projections``, or by ``coefficients`` and
+    ``relaxation``.
     """
 
     approximation: Any = None
 
     NEEDS_ENTRIES: ClassVar[bool] = False
 
-    # How near the nearest others are to some samples of the fit, rising; None of features.
+    # How near the nearest others are to some samples of the fit, rising; None of
+    # features.
     _references: Float | None = learned(None)
 
     def predict(
@@ -57,22 +63,23 @@ class InductiveClusterer(
         Parameters
         ----------
         X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
-            What ``fit`` was given, for other samples: similarities of the new samples to the
-            training samples, or features. Views and named kernels of weight zero may be left out.
+            What ``fit`` was given, for other samples: similarities of the new samples
+            to the training samples, or features. Views and named kernels of weight zero
+            may be left out.
         self_similarity : array of shape (m, n_new), default=None
-            With precomputed kernels and ``normalize=True``: the new samples' similarities to
-            themselves, k(x, x). None is enough if they are known: kernels with a constant
-            diagonal, and the training kernels themselves.
+            With precomputed kernels and ``normalize=True``: the new samples'
+            similarities to themselves, k(x, x). None is enough if they are known:
+            kernels with a constant diagonal, and the training kernels themselves.
         observed : array of bool of shape (n_new, n_views), default=None
             Which views, or kernels, have which new samples, as in ``fit``.
 
         Returns
         -------
         ndarray of shape (n_new,)
-            The same as ``labels_`` for the training samples; -1 for samples that have no entry, or
-            no neighbor, in any view that is used, which an `UncoveredSamplesWarning` names. An
-            `OtherRangeWarning` says if most values of a view are outside the ranges of the fit, as
-            those in another unit are.
+            The same as ``labels_`` for the training samples; -1 for samples that have
+            no entry, or no neighbor, in any view that is used, which an
+            `UncoveredSamplesWarning` names. An `OtherRangeWarning` says if most values
+            of a view are outside the ranges of the fit, as those in another unit are.
         """
         _, rows, uncovered = self._embed(X, self_similarity, observed)
         labels = self._assign(rows)
@@ -109,15 +116,17 @@ class InductiveClusterer(
     ) -> Float:
         """Return how well new samples are covered by those of the fit.
 
-        A sample is as near to the fit as its fifth nearest sample there is in the mixed kernel, by
-        the cosine. The coverage is the share of samples of the fit (of 256 at most) that are not
-        nearer to the others: spread evenly from 0 to 1 for samples like those of the fit, and 0
-        for those that resemble nothing. Below 0.01, clusters mean little.
+        A sample is as near to the fit as its fifth nearest sample there is in the mixed
+        kernel, by the cosine. The coverage is the share of samples of the fit (of 256
+        at most) that are not nearer to the others: spread evenly from 0 to 1 for
+        samples like those of the fit, and 0 for those that resemble nothing. Below
+        0.01, clusters mean little.
 
         Parameters
         ----------
         X, self_similarity, observed : array-like
-            As in ``predict``. Samples of the fit are near to themselves, which raises theirs.
+            As in ``predict``. Samples of the fit are near to themselves, which raises
+            theirs.
 
         Returns
         -------
@@ -146,8 +155,9 @@ class InductiveClusterer(
             nearness = nearness_of_new(self, samples, coefficients, self_similarity)
         if references is None:
             raise ValueError(
-                f"this {type(self).__name__} has not learned how near its samples are: fit it "
-                "again; a method that defines _learned returns what super()._learned does, too"
+                f"this {type(self).__name__} has not learned how near its samples are: "
+                "fit it again; a method that defines _learned returns what "
+                "super()._learned does, too"
             )
         return np.searchsorted(references, nearness, side="right") / len(references)
 
@@ -157,7 +167,9 @@ class InductiveClusterer(
         source = self._source
         samples = source.read(self, X, observed, is_new=True)
         if self_similarity is not None and not source.given_kernels:
-            raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+            raise ValueError(
+                "self_similarity belongs to precomputed kernels: leave it out"
+            )
         return samples
 
     def _learned(
@@ -200,7 +212,9 @@ class InductiveClusterer(
             if self_similarity is not None:
                 self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
             # As views, since the columns of kernels are training samples.
-            part = replace(replace(samples, kind="views").take(covered), kind=samples.kind)
+            part = replace(
+                replace(samples, kind="views").take(covered), kind=samples.kind
+            )
         rows, alone = source.embed(self, part, self_similarity)
 
         lost = without_entries(empty[covered] | alone, self._used_kernels)
@@ -230,8 +244,13 @@ class InductiveClusterer(
                 predictions = self._predictions(stack, solution, projections)
                 extension = replace(extension, learned=LearnedRows(predictions))
                 if observed is not None:
-                    rows, seen = extension.embed_training(stack), observed & extension.active
-                    extension = extension.with_regressions(learn_regressions(stack, rows, seen))
+                    rows, seen = (
+                        extension.embed_training(stack),
+                        observed & extension.active,
+                    )
+                    extension = extension.with_regressions(
+                        learn_regressions(stack, rows, seen)
+                    )
         is_complete = stack.features is not None or observed is None
         # On accelerators products are only as precise as the kernels.
         is_precise = is_complete and not is_on_accelerator(solution.partition)
@@ -244,10 +263,13 @@ class InductiveClusterer(
         products = multiply(stack.kernels, projections)
         return sum(products[1:], products[0]), None
 
-    def _predictions(self, stack: Stack, solution: Solution, projections: Sequence[Array]) -> Float:
+    def _predictions(
+        self, stack: Stack, solution: Solution, projections: Sequence[Array]
+    ) -> Float:
         """Return ``H^T K_p P_p`` for the projections P of every kernel."""
         H = solution.partition
-        if solution.projections is None and solution.products is not None:  # P = H H^T P
+        # P = H H^T P.
+        if solution.projections is None and solution.products is not None:
             grams = grams_of(H, solution.products[:, :, : H.shape[1]])
             return grams @ np.stack([to_host(H.T @ each) for each in projections])
         products = multiply(stack.kernels, projections)
@@ -259,9 +281,9 @@ class InductiveClusterer(
         if solution.relaxation is None or solution.coefficients is None:
             name = type(self).__name__
             raise TypeError(
-                f"{name} cannot embed new samples: its solution has neither projections nor both "
-                "coefficients and relaxation; return these from _solve, or derive "
-                f"{name} from MultipleKernelClusterer"
+                f"{name} cannot embed new samples: its solution has neither "
+                "projections nor both coefficients and relaxation; return these from "
+                f"_solve, or derive {name} from MultipleKernelClusterer"
             )
         values = solution.relaxation.eigenvalues[: self.n_clusters]
         reciprocals = inverse(values, stack.n_samples, rounding_of_entries(stack))

@@ -3,7 +3,12 @@
 import numpy as np
 
 from mkclust.engine.eigen import Relaxation
-from mkclust.engine.simplex import best_response, drop_small, longest_step, reduced_direction
+from mkclust.engine.simplex import (
+    best_response,
+    drop_small,
+    longest_step,
+    reduced_direction,
+)
 from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture, alternate
@@ -26,14 +31,19 @@ def solve_kamm_r(
     history, converged = [relaxation.value], False
     while len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
-        # Among equal largest weights the steepest is the pivot: the order must not decide.
+        # Among equal largest weights the steepest is the pivot: the order must not
+        # decide.
         is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
         pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
         same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
-        direction = reduced_direction(gamma, np.where(same, -gradient[pivot], -gradient), pivot)
+        direction = reduced_direction(
+            gamma, np.where(same, -gradient[pivot], -gradient), pivot
+        )
         if converged := not direction.any():
             break
-        gamma = drop_small(gamma + longest_step(gamma, direction) * direction, WEIGHT_ROUNDING)
+        gamma = drop_small(
+            gamma + longest_step(gamma, direction) * direction, WEIGHT_ROUNDING
+        )
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
     n_iter = max(len(history) - 1, 1)
@@ -46,19 +56,22 @@ class KAMMR(RelaxedClusterer, InductiveClusterer):
     .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    A convex function has its maximum over a simplex at a corner: one kernel gets all the weight.
+    A convex function has its maximum over a simplex at a corner: one kernel gets all
+    the weight.
 
     Parameters
     ----------
     {inductive}
     tol : float, default=1e-4
-        Kernels whose slopes differ by less than this share count as alike: the ascent rests.
+        Kernels whose slopes differ by less than this share count as alike: the ascent
+        rests.
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        One for a single kernel and zero for the others; uniform if no kernel stands out.
+        One for a single kernel and zero for the others; uniform if no kernel stands
+        out.
     {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, a local maximum over the weights.
@@ -80,11 +93,15 @@ class KAMMR(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 200
 
-    SUMMARY = "an ablation of SimpleMKKM that also maximizes the alignment over the weights"
+    SUMMARY = (
+        "an ablation of SimpleMKKM that also maximizes the alignment over the weights"
+    )
     REFERENCES = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        return solve_kamm_r(
+            stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter
+        )
 
 
 def solve_kamm_a(
@@ -97,7 +114,11 @@ def solve_kamm_a(
         return best_response(mixture.alignments(relaxation))[0], relaxation.value
 
     found = alternate(
-        mixture.uniform, lambda gamma: mixture.relax(gamma**2), respond, tol=tol, max_iter=max_iter
+        mixture.uniform,
+        lambda gamma: mixture.relax(gamma**2),
+        respond,
+        tol=tol,
+        max_iter=max_iter,
     )
     return mixture.solution(coefficients=found.weights**2, **found._asdict())
 
@@ -109,9 +130,9 @@ class KAMMA(RelaxedClusterer, InductiveClusterer):
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     H is the leading eigenvectors of the mixed kernel, and the best weights for H are
-    :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
-    unless kernels are much alike the alternation mostly ends in a cycle far from it. A warning says
-    so, and the best iterate after the start is returned.
+    :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the
+    minimum, but unless kernels are much alike the alternation mostly ends in a cycle
+    far from it. A warning says so, and the best iterate after the start is returned.
 
     Parameters
     ----------
@@ -128,7 +149,8 @@ class KAMMA(RelaxedClusterer, InductiveClusterer):
     objective_ : float
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
-        The objective of uniform weights, of each iterate, and of the returned one if not the last.
+        The objective of uniform weights, of each iterate, and of the returned one if
+        not the last.
     {rounded}
     {notes}
 
@@ -148,4 +170,6 @@ class KAMMA(RelaxedClusterer, InductiveClusterer):
     REFERENCES = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        return solve_kamm_a(
+            stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter
+        )

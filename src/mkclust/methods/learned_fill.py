@@ -1,39 +1,40 @@
 r"""Samples that are missing from some kernels, made of observed ones in turns with the clustering.
 
-A kernel :math:`K = \Phi_c \Phi_c^\top` over the samples c that it has is, over all samples, that of
-features :math:`\Phi`: those observed, and for every missing sample j a combination
-:math:`\varphi_j` of these. With a partition H, rows :math:`h_i`, let
+A kernel :math:`K = \Phi_c \Phi_c^\top` over the samples c that it has is, over all
+samples, that of features :math:`\Phi`: those observed, and for every missing sample j a
+combination :math:`\varphi_j` of these. With a partition H, rows :math:`h_i`, let
 
 .. math:: M = \Phi^\top H, \qquad a(\Phi) = \mathrm{Tr}(K H H^\top) = \|M\|^2, \qquad
           u(\Phi) = \mathrm{Tr}(K (I - H H^\top)).
 
-**MKKM** minimizes a sum of u over partition and weights; over the missing features, it is
-minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
-h_j`. Each of the three moves is exact, so the objective never rises.
+**MKKM** minimizes a sum of u over partition and weights; over the missing features, it
+is minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c
+(H_c^\top H_c)^+ h_j`. Each of the three moves is exact, so the objective never rises.
 
-**SimpleMKKM** minimizes over the weights the maximum over the partitions. As in other methods that
-maximize alignment [2]_, the fills side with the partition here: they maximize
-:math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
-:math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
-with M by the features before it.
+**SimpleMKKM** minimizes over the weights the maximum over the partitions. As in other
+methods that maximize alignment [2]_, the fills side with the partition here: they
+maximize :math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer
+than a length :math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j =
+\ell M h_j / \|M h_j\|`, with M by the features before it.
 
-*It never lowers G.* Let :math:`(\gamma, H)` be the optimum before a fill. As a is convex in the
-features, :math:`a(\Phi') - a(\Phi) \ge 2 \sum_j \langle M h_j, \varphi'_j - \varphi_j \rangle`, and
-no vector of length :math:`\ell` has a larger inner product with :math:`M h_j` than
-:math:`\varphi'_j`. So a rises for every kernel, and for all weights :math:`\gamma'`
+*It never lowers G.* Let :math:`(\gamma, H)` be the optimum before a fill. As a is
+convex in the features, :math:`a(\Phi') - a(\Phi) \ge 2 \sum_j \langle M h_j, \varphi'_j
+- \varphi_j \rangle`, and no vector of length :math:`\ell` has a larger inner product
+with :math:`M h_j` than :math:`\varphi'_j`. So a rises for every kernel, and for all
+weights :math:`\gamma'`
 
 .. math:: \max_{H'} \sum_p \gamma_p'^2 a'_p(H') \ge \sum_p \gamma_p'^2 a'_p(H)
           \ge \sum_p \gamma_p'^2 a_p(H) \ge G.
 
-The last step holds as :math:`\gamma` minimizes that sum over the simplex: it is where the gradient
-of the convex :math:`\max_H` vanishes. If eigenvalues k and k + 1 tie there, the gradient is
-that of a mixture of partitions and H is one of them; and kernels that have the same samples share
-one fill, which raises the mean of their a. In these two cases only the next solve can show it,
-and a fill that lowers G is rejected.
+The last step holds as :math:`\gamma` minimizes that sum over the simplex: it is where
+the gradient of the convex :math:`\max_H` vanishes. If eigenvalues k and k + 1 tie
+there, the gradient is that of a mixture of partitions and H is one of them; and kernels
+that have the same samples share one fill, which raises the mean of their a. In these
+two cases only the next solve can show it, and a fill that lowers G is rejected.
 
-*How long.* :math:`\ell^2` is the part of the squared length of an observed sample that its
-regression on the first partition explains, on average. Longer ones would outweigh the observed
-samples, and the partition would only confirm itself.
+*How long.* :math:`\ell^2` is the part of the squared length of an observed sample that
+its regression on the first partition explains, on average. Longer ones would outweigh
+the observed samples, and the partition would only confirm itself.
 
 References
 ----------
@@ -72,8 +73,9 @@ def learn_fills(
 ) -> Solution:
     """Solve and fill in turns, beginning with similarities of zero for missing samples.
 
-    ``solve`` takes filled kernels and the previous solution, ``rule`` returns the next maps. A fill
-    that moves the objective against the goal is rejected and ends the loop.
+    ``solve`` takes filled kernels and the previous solution, ``rule`` returns the next
+    maps. A fill that moves the objective against the goal is rejected and ends the
+    loop.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
     plain = _each_map(stack, lambda before, kernels: _plain(before))
@@ -92,7 +94,9 @@ def learn_fills(
         history.append(solution.objective)
         if gain <= LEAST_CHANGE * abs(history[-1]):
             break
-    return replace(solution, stack=stack, fill_history=np.array(history), n_passes=n_passes)
+    return replace(
+        solution, stack=stack, fill_history=np.array(history), n_passes=n_passes
+    )
 
 
 def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
@@ -101,7 +105,9 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
     def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
         plain = _plain(before)
         left = plain.gather(H)
-        right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
+        right = _missing_rows(before, H) @ to_device(
+            _inverse(to_host(left.T @ left)), H
+        )
         return replace(plain, fill=Fill(left, right))
 
     return _each_map(stack, regressed)
@@ -121,7 +127,8 @@ class AlignedFills:
         def aligned(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
             gram = np.mean(grams[list(kernels)], axis=0)  # M^T M
             if kernels[0] not in self.lengths:
-                # The root mean square of what a regression on H explains of observed features.
+                # The root mean square of what a regression on H explains of observed
+                # features.
                 observed = before.gather(H)
                 explained = np.sum(_inverse(to_host(observed.T @ observed)) * gram)
                 length = np.sqrt(max(explained, 0.0) / before.n_observed)
@@ -129,12 +136,15 @@ class AlignedFills:
             rows = _missing_rows(before, H)
             xp = namespace(rows)
             squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)
-            # A sample that the partition predicts nothing of keeps similarities of zero.
+            # A sample that the partition predicts nothing of keeps similarities of
+            # zero.
             largest = float(np.trace(gram)) * xp.sum(rows * rows, axis=1)
             has_direction = squares > SMALLEST_SHARE * largest
             lengths = xp.sqrt(xp.where(has_direction, squares, 1.0))
             factors = xp.where(has_direction, self.lengths[kernels[0]] / lengths, 0.0)
-            return replace(_plain(before), fill=Fill(before.gather(H), rows * factors[:, None]))
+            return replace(
+                _plain(before), fill=Fill(before.gather(H), rows * factors[:, None])
+            )
 
         return _each_map(stack, aligned)
 
@@ -171,4 +181,6 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
 
 def _inverse(shares: Float) -> Float:
     """Return the inverse of ``H_c^T H_c`` on the directions that observed samples have."""
-    return np.asarray(np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64)
+    return np.asarray(
+        np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64
+    )

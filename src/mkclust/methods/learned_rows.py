@@ -1,13 +1,14 @@
 r"""Rows of the embedding of samples that some kernels lack, if these were learned.
 
-`LearnedRows` adds what the kernels that have a sample predict of the others. If enough samples T
-are in its kernels S and in others, the row is that of kernel ridge regression on S,
+`LearnedRows` adds what the kernels that have a sample predict of the others. If enough
+samples T are in its kernels S and in others, the row is that of kernel ridge regression
+on S,
 
 .. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
           \alpha = (\bar K_S + \lambda I)^{-1} H_T,
 
-where :math:`\bar K_S` is the mean of the kernels of S among T, and :math:`H_T` are the rows of T in
-the embedding, all of one length.
+where :math:`\bar K_S` is the mean of the kernels of S among T, and :math:`H_T` are the
+rows of T in the embedding, all of one length.
 """
 
 from collections.abc import Sequence
@@ -23,10 +24,11 @@ from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import maps_of, with_maps
 from mkclust.types import Array, Float
 
-# Damping of predictions for missing kernels: the observed ones are amplified at most ten times.
+# Damping of predictions for missing kernels: the observed ones are amplified at most
+# ten times.
 TRUST = 0.9
-# Ridge penalty, for kernels of unit diagonal: the best of 0.1, 1 and 10 on BBCSport and MSRC-v5
-# with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
+# Ridge penalty, for kernels of unit diagonal: the best of 0.1, 1 and 10 on BBCSport and
+# MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
 RIDGE = 1.0
 # A regression learns from at least this number of samples per cluster, ...
 FEWEST_PER_CLUSTER = 5
@@ -39,7 +41,9 @@ MOST_PATTERNS = 16
 def grams_of(H: Array, products: Array) -> Float:
     """Return ``H^T K_p H``, (m, k, k), of the products K_p H of every kernel, (m, n, k)."""
     products = astype(products, precision_of(H))
-    grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(products.shape[0])])
+    grams = np.stack(
+        [to_host(H.T @ products[p, ...]) for p in range(products.shape[0])]
+    )
     return (grams + grams.transpose(0, 2, 1)) / 2
 
 
@@ -47,10 +51,11 @@ def grams_of(H: Array, products: Array) -> Float:
 class LearnedRows:
     r"""The embedding of samples that some kernels lack, from what the others say.
 
-    With a partition :math:`H = \sum_p K_p P_p`, a kernel :math:`K_p = \Phi_p^\top \Phi_p`
-    contributes :math:`\varphi_p(x)^\top \Phi_p P_p` to the embedding of x. If it lacks x, it
-    contributes a share :math:`\tau` of that for the features :math:`\Phi_p H h(x)` that the
-    embedding predicts. With b(x) the sum of what the others contribute,
+    With a partition :math:`H = \sum_p K_p P_p`, a kernel :math:`K_p = \Phi_p^\top
+    \Phi_p` contributes :math:`\varphi_p(x)^\top \Phi_p P_p` to the embedding of x. If
+    it lacks x, it contributes a share :math:`\tau` of that for the features
+    :math:`\Phi_p H h(x)` that the embedding predicts. With b(x) the sum of what the
+    others contribute,
 
     .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
@@ -84,8 +89,9 @@ def learn_regressions(
 ) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that they are in, for every pattern of these.
 
-    H is the embedding, and observed is for the kernels that are mixed. Returned are patterns, (m,)
-    of bool, each with what every training sample contributes by its similarity, (n_samples, k).
+    H is the embedding, and observed is for the kernels that are mixed. Returned are
+    patterns, (m,) of bool, each with what every training sample contributes by its
+    similarity, (n_samples, k).
     """
     rows, n_seen = to_host(H), observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())
@@ -93,8 +99,11 @@ def learn_regressions(
     frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     lengths = np.linalg.norm(rows, axis=1)
     targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
-    # Samples in all kernels of a pattern are learned from: how missing ones are filled is not used.
-    plain = [each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)]
+    # Samples in all kernels of a pattern are learned from: how missing ones are filled
+    # is not used.
+    plain = [
+        each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)
+    ]
     stack, regressions = replace(stack, kernels=with_maps(stack.kernels, plain)), []
     for seen in patterns[frequent]:
         samples = np.flatnonzero(observed[:, seen].all(axis=1) & (n_seen > seen.sum()))
@@ -104,6 +113,8 @@ def learn_regressions(
             K = to_host(used.mix(np.full(used.n_kernels, 1 / used.n_kernels)).dense())
             K += RIDGE * np.trace(K) / len(K) * np.eye(len(K))
             coefficients = np.zeros_like(targets)
-            coefficients[samples] = scipy.linalg.solve(K, targets[samples], assume_a="pos")
+            coefficients[samples] = scipy.linalg.solve(
+                K, targets[samples], assume_a="pos"
+            )
             regressions.append((seen, coefficients))
     return regressions

@@ -17,7 +17,8 @@ from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack
 from mkclust.types import Array, Float
 
-# A partition with at most this weight keeps the rotation it has, as in the authors' code.
+# A partition with at most this weight keeps the rotation it has, as in the authors'
+# code.
 SMALLEST_WEIGHT = 1e-4
 
 
@@ -33,23 +34,33 @@ class Fusion(NamedTuple):
 
 
 def solve_lf_mvc(
-    stack: Stack, n_clusters: int, *, reg: float = 2.0, tol: float = 1e-6, max_iter: int = 100
+    stack: Stack,
+    n_clusters: int,
+    *,
+    reg: float = 2.0,
+    tol: float = 1e-6,
+    max_iter: int = 100,
 ) -> Solution:
     """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
     k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
     uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
     average = stack.mix(uniform)
-    found = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in (average, *stack.kernels)]
+    found = [
+        relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in (average, *stack.kernels)
+    ]
     inverses = [inverse(each.eigenvalues[:k], n, rounding) for each in found]
     pairs = list(zip((each.vectors[:, :k] for each in found), inverses, strict=True))
-    # Columns in the null space of a kernel of rank below k become zeros: which of these vectors an
-    # eigensolver returns must not matter.
-    H_0, *H = (vectors * to_device(values > 0, vectors, "float64") for vectors, values in pairs)
+    # Columns in the null space of a kernel of rank below k become zeros: which of these
+    # vectors an eigensolver returns must not matter.
+    H_0, *H = (
+        vectors * to_device(values > 0, vectors, "float64") for vectors, values in pairs
+    )
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
     R = to_host(namespace(fusion.total).linalg.qr(fusion.total)[1])
     _, lengths, Vt = np.linalg.svd(R)
     root = (Vt.T * inverse(lengths, n, rounding)) @ Vt  # (X^T X)^(-1/2)
-    V_0, *V = (vectors * to_device(values, vectors) for vectors, values in pairs)  # H_p = K_p V_p
+    # H_p = K_p V_p.
+    V_0, *V = (vectors * to_device(values, vectors) for vectors, values in pairs)
     shared = V_0 @ to_device(reg / stack.n_kernels * root, V_0)
     parts = zip(V, fusion.weights, fusion.rotations, strict=True)
     projections = [V_p @ to_device(b * W @ root, V_p) + shared for V_p, b, W in parts]
@@ -98,12 +109,15 @@ def fuse(
             return Fusion(F, b, W, X, np.array(history), converged)
         for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p])
-        # Nuclear norms, except for rotations that were kept, which may give negative numbers.
+        # Nuclear norms, except for rotations that were kept, which may give negative
+        # numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
         b = c / length if length > 0 else np.full(m, m**-0.5)
         history.append(length + anchored)
-        converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
+        converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(
+            history[-2]
+        )
 
 
 class LFMVC(RelaxedClusterer, InductiveClusterer):
@@ -113,24 +127,26 @@ class LFMVC(RelaxedClusterer, InductiveClusterer):
               + \lambda\, \mathrm{Tr}(F^\top H_0), \qquad
               F^\top F = W_p^\top W_p = I_k, \quad \|b\|_2 = 1, \quad b \ge 0
 
-    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these partitions
-    are mixed, not the kernels, each turned by a rotation :math:`W_p`. The consensus F also stays
-    near the partition :math:`H_0` of the average kernel. In turns over F, the rotations and the
-    weights b, the objective rises to a stationary point of at most :math:`k (\sqrt m + \lambda)`.
-    Rotations start towards :math:`H_0`, so that signs of eigenvectors do not matter.
+    Every kernel is clustered alone, into its k leading eigenvectors :math:`H_p`; these
+    partitions are mixed, not the kernels, each turned by a rotation :math:`W_p`. The
+    consensus F also stays near the partition :math:`H_0` of the average kernel. In
+    turns over F, the rotations and the weights b, the objective rises to a stationary
+    point of at most :math:`k (\sqrt m + \lambda)`. Rotations start towards :math:`H_0`,
+    so that signs of eigenvectors do not matter.
 
     Parameters
     ----------
     {inductive}
     reg : float, default=2.0
-        The paper's lambda, not negative: how much the average kernel's partition counts. The
-        authors search 2^-15, ..., 2^15 (``GRID``). Small values may need more iterations.
+        The paper's lambda, not negative: how much the average kernel's partition
+        counts. The authors search 2^-15, ..., 2^15 (``GRID``). Small values may need
+        more iterations.
     {stopping}
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights b of the partitions, of unit l2 norm. Not importance: a large weight means
-        that the kernel's own partition agrees with the consensus.
+        Mixing weights b of the partitions, of unit l2 norm. Not importance: a large
+        weight means that the kernel's own partition agrees with the consensus.
     objective_ : float
         ``Tr(F^T sum_p b_p H_p W_p) + reg Tr(F^T H_0)``.
     history_ : ndarray of shape (n_iter_ + 1,)
@@ -154,12 +170,14 @@ class LFMVC(RelaxedClusterer, InductiveClusterer):
 
     SUMMARY = "which aligns a consensus with rotated partitions of all kernels and of their average"
     REFERENCES = (
-        "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
-        "via Late Fusion Alignment Maximization. IJCAI, 2019.",
+        "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view "
+        "Clustering via Late Fusion Alignment Maximization. IJCAI, 2019.",
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
     SIMILARITIES = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_lf_mvc(stack, self.n_clusters, **self._options("reg", "tol", "max_iter"))
+        return solve_lf_mvc(
+            stack, self.n_clusters, **self._options("reg", "tol", "max_iter")
+        )

@@ -22,7 +22,9 @@ def solve_lkam(
     """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors."""
     local, correlations, size = localize(stack, n_clusters, neighbors)
     overlap = reg * correlations
-    solution = descend_regularized(local, n_clusters, overlap, tol=tol, max_iter=max_iter)
+    solution = descend_regularized(
+        local, n_clusters, overlap, tol=tol, max_iter=max_iter
+    )
     return replace(solution, learned={"n_neighbors_": size})
 
 
@@ -35,17 +37,19 @@ class LKAM(LocalizedClusterer):
     .. math:: z_p(H) = \frac1n \sum_{ab} A_{ab} K_{p,ab} (I - H H^\top)_{ab}, \qquad
               M_{pq} = \frac1n \sum_{ab} A_{ab} K_{p,ab} K_{q,ab}
 
-    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of neighborhoods (in
-    the average kernel) that both a and b are in. The method has no partition of new samples.
+    MKKM-MiR, with every similarity multiplied by :math:`A_{ab}`, the number of
+    neighborhoods (in the average kernel) that both a and b are in. The method has no
+    partition of new samples.
 
     Parameters
     ----------
     {inputs}
     reg : float, default=1.0
-        The paper's lambda, not negative. The authors search 2^-15, ..., 2^15 (``GRID``).
+        The paper's lambda, not negative. The authors search 2^-15, ..., 2^15
+        (``GRID``).
     neighbors : float, int or "auto", default=0.5
-        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
-        search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
+        The size of a neighborhood. A float is the paper's tau, a share of the samples:
+        the authors search 0.05, 0.15, ..., 0.95. For others see `LocalizedSimpleMKKM`.
     {stopping}
     {rounding}
     {common}
@@ -74,17 +78,21 @@ class LKAM(LocalizedClusterer):
     tol: float = 1e-6
     max_iter: int = 10
 
-    SUMMARY = "which aligns the mixed kernel with the partition among nearest neighbors only"
+    SUMMARY = (
+        "which aligns the mixed kernel with the partition among nearest neighbors only"
+    )
     REFERENCES = (
-        "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
-        "Kernel Alignment Maximization. IJCAI, 2016.",
+        "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering "
+        "with Local Kernel Alignment Maximization. IJCAI, 2016.",
     )
     SLOWNESS = 10
     GRID: ClassVar[dict[str, list]] = {
         "reg": [2.0**e for e in range(-15, 16)],
         "neighbors": [round(0.05 + 0.1 * i, 2) for i in range(10)],
     }
-    ALLOWED: ClassVar[dict[str, Allowed]] = LocalizedClusterer.ALLOWED | {"reg": Number(0)}
+    ALLOWED: ClassVar[dict[str, Allowed]] = LocalizedClusterer.ALLOWED | {
+        "reg": Number(0)
+    }
 
     def _solve(self, stack: Stack) -> Solution:
         options = self._options("reg", "neighbors", "tol", "max_iter")

@@ -17,15 +17,19 @@ from mkclust.stack import Mix, Stack, Standardization, Standardized
 from mkclust.stack.kernel import row_blocks
 from mkclust.types import Array, Float
 
-# Without a tolerance, a last relative change of the objective below this counts as converged.
+# Without a tolerance, a last relative change of the objective below this counts as
+# converged.
 DEFAULT_TOLERANCE = 1e-3
 
 
-def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10) -> Solution:
+def solve_lmkkm(
+    stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10
+) -> Solution:
     r"""Minimize the objective of `LMKKM` over partition and weights in turns.
 
-    For H fixed it is :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\, \theta_p`, a convex
-    quadratic in Theta, minimized by products with its m blocks, which are stored.
+    For H fixed it is :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\,
+    \theta_p`, a convex quadratic in Theta, minimized by products with its m blocks,
+    which are stored.
     """
     n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like
     xp = namespace(like)
@@ -36,20 +40,23 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
         mixed = DenseKernel(mix_by_samples(stack, theta).dense())
         return relax_from(mixed, n_clusters, tol=EIGEN_TOLERANCE, start=start)
 
-    def multiply(theta: Array) -> Array:  # (I - H H^T) o K_p with the weights of each kernel
+    # (I - H H^T) o K_p with the weights of each kernel.
+    def multiply(theta: Array) -> Array:
         products = [explained[p, :, :] @ theta[:, p] for p in range(m)]
         return diagonals * theta - xp.stack(products, axis=1)
 
     theta = zeros((n, m), like) + 1 / m
     relaxation, history = relax(theta), list[float]()
-    while len(history) < max_iter and not (len(history) > 2 and _has_settled(history[-2:], tol)):
+    while len(history) < max_iter and not (
+        len(history) > 2 and _has_settled(history[-2:], tol)
+    ):
         H = relaxation.vectors[:, :n_clusters]
         for part in row_blocks(stack.kernels):
             rows = H[part, :] @ H.T
             for p, kernel in enumerate(stack.kernels):
                 explained[p, part, :] = rows * kernel.rows(part)
-        # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p is positive
-        # semidefinite, an entrywise product of positive semidefinite matrices.
+        # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p is
+        # positive semidefinite, an entrywise product of positive semidefinite matrices.
         minimum = minimize_over_rows(multiply, diagonals, theta)
         theta = minimum.point
         history.append(2 * minimum.value)
@@ -81,7 +88,9 @@ def _has_settled(history: list[float], tol: float) -> bool:
 def mix_by_samples(stack: Stack, theta: Array) -> Mix:
     """Return ``sum_p (theta_p theta_p^T) o K_p``, not written out."""
     kernels = [
-        Standardized(kernel, Standardization(kernel.diagonal(), scale=theta[:, p] + 0.0))
+        Standardized(
+            kernel, Standardization(kernel.diagonal(), scale=theta[:, p] + 0.0)
+        )
         for p, kernel in enumerate(stack.kernels)
     ]
     return Mix(np.ones(stack.n_kernels), kernels)
@@ -94,22 +103,25 @@ class LMKKM(RelaxedClusterer):
               \mathrm{Tr}(K_\Theta (I - H H^\top)), \qquad
               K_\Theta = \sum_p (\theta_p \theta_p^\top) \circ K_p
 
-    Every sample has weights of its own. H and Theta are minimized over in turns, and the objective
-    falls to a stationary point. As in MKKM, a kernel that k directions explain well takes most of
-    the weight, and one of low rank may take it all. The method has no partition of new samples.
+    Every sample has weights of its own. H and Theta are minimized over in turns, and
+    the objective falls to a stationary point. As in MKKM, a kernel that k directions
+    explain well takes most of the weight, and one of low rank may take it all. The
+    method has no partition of new samples.
 
     Parameters
     ----------
     {inputs}
     tol : float, default=0.0
-        Relative change of the objective at which to stop. Zero runs all iterations, as the authors
-        do; they count as converged if the last one changed the objective by less than 1e-3.
+        Relative change of the objective at which to stop. Zero runs all iterations, as
+        the authors do; they count as converged if the last one changed the objective by
+        less than 1e-3.
     max_iter : int, default=10
         Most iterations.
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Means over samples, summing to one. Not importance: large if k directions explain it well.
+        Means over samples, summing to one. Not importance: large if k directions
+        explain it well.
     sample_weights_ : ndarray of shape (n_samples, n_kernels)
         The weights of each sample, Theta; every row sums to one.
     {descent}
@@ -132,8 +144,8 @@ class LMKKM(RelaxedClusterer):
 
     SUMMARY = "which mixes the kernels by weights of every sample, found in turn with a partition"
     REFERENCES = (
-        "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with "
-        "Application to Cancer Biology. NIPS, 2014.",
+        "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering "
+        "with Application to Cancer Biology. NIPS, 2014.",
     )
     SLOWNESS = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
@@ -148,6 +160,8 @@ class LMKKM(RelaxedClusterer):
         return True
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
+        theta = (
+            self.sample_weights_ if samples is None else self.sample_weights_[samples]
+        )
         held = stack if samples is None else stack.among(samples)
         return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()

@@ -7,7 +7,15 @@ import numpy as np
 
 from mkclust.exceptions import warn
 from mkclust.kernels.neighbors import kth_smallest
-from mkclust.linalg import astype, empty, namespace, select, set_diagonal, to_host, zeros
+from mkclust.linalg import (
+    astype,
+    empty,
+    namespace,
+    select,
+    set_diagonal,
+    to_host,
+    zeros,
+)
 from mkclust.methods.base import RelaxedClusterer
 from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack
@@ -16,8 +24,9 @@ from mkclust.stack.stack import HeldStack
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# neighbors="auto" takes this part of the samples that a cluster has on average. Measured on seven
-# data sets: above a cluster's size the gain fades, below half of it good clusters may fall apart.
+# neighbors="auto" takes this part of the samples that a cluster has on average.
+# Measured on seven data sets: above a cluster's size the gain fades, below half of it
+# good clusters may fall apart.
 AUTO_PART_OF_CLUSTER = 2 / 3
 # But not fewer samples: less than about ten neighbors are harmful.
 AUTO_FEWEST = 20
@@ -37,8 +46,8 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
         return max(1, int(np.floor(neighbors * n_samples + 0.5)))
     if neighbors >= n_samples:
         raise ValueError(
-            f"neighbors={neighbors} with n_samples={n_samples}: pass a count below that, a share "
-            "of the samples, or 'auto'"
+            f"neighbors={neighbors} with n_samples={n_samples}: pass a count below "
+            "that, a share of the samples, or 'auto'"
         )
     return int(neighbors)
 
@@ -63,7 +72,9 @@ def _nearest(similarities: Array, size: int) -> Array:
     is_above, is_equal = similarities > smallest, similarities == smallest
     # Among equal similarities the first are taken, as by a stable sort.
     n_left = size - xp.sum(astype(is_above, "int32"), axis=1, keepdims=True)
-    return is_above | (is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left))
+    return is_above | (
+        is_equal & (xp.cumulative_sum(astype(is_equal, "int32"), axis=1) <= n_left)
+    )
 
 
 def localize(
@@ -75,9 +86,9 @@ def localize(
     isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)
     if len(isolated):
         warn(
-            f"samples in no neighborhood: {join_words(isolated)}. They have no similarity to "
-            "others, and their clusters mean nothing; raise neighbors, or use "
-            "LocalizedSimpleMKKM(mask='counts')",
+            f"samples in no neighborhood: {join_words(isolated)}. They have no "
+            "similarity to others, and their clusters mean nothing; raise neighbors, "
+            "or use LocalizedSimpleMKKM(mask='counts')",
             UserWarning,
         )
     entries, m = stack.among().entries, stack.n_kernels
@@ -91,8 +102,8 @@ def localize(
     for name, correlation in zip(stack.names, correlations.diagonal(), strict=True):
         if correlation == 0:
             raise ValueError(
-                f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
-                "or leave it out"
+                f"{name} is zero between all samples that share a neighborhood: raise "
+                "neighbors, or leave it out"
             )
     local_stack = HeldStack(entries, stack.names, stack.views)
     return local_stack, (correlations + correlations.T) / 2, size
@@ -116,7 +127,9 @@ class LocalizedClusterer(RelaxedClusterer):
     COPIES = 1
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        mask = neighborhood_mask(stack, self.n_neighbors_, getattr(self, "mask", "published"))
+        mask = neighborhood_mask(
+            stack, self.n_neighbors_, getattr(self, "mask", "published")
+        )
         index = np.arange(stack.n_samples) if samples is None else samples
         mixed = Mix(self.coefficients_, stack.kernels).rows(index) * select(mask, index)
         return mixed if samples is None else select(mixed, samples, axis=1)

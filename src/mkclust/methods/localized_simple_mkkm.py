@@ -27,34 +27,37 @@ def solve_localized_simple_mkkm(
 class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     r"""Localized simple multiple kernel k-means [1]_, solved to certified global optimality.
 
-    SimpleMKKM, with every kernel's similarities counted only between samples that are neighbors of
-    a common sample, the more often the more:
+    SimpleMKKM, with every kernel's similarities counted only between samples that are
+    neighbors of a common sample, the more often the more:
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
               \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    The neighborhoods are those of the average kernel. With the mask B, kernels remain positive
-    semidefinite, so that the problem is convex and certified as SimpleMKKM's is. Masked kernels are
-    not centered: k clusters show in k eigenvalues rather than k - 1. The method has no partition of
-    new samples. A `WeightsWarning` names views that mislead neighborhoods and weights;
-    `AgreementKKM` and `AnchoredMKKM` set them aside.
+    The neighborhoods are those of the average kernel. With the mask B, kernels remain
+    positive semidefinite, so that the problem is convex and certified as SimpleMKKM's
+    is. Masked kernels are not centered: k clusters show in k eigenvalues rather than k
+    - 1. The method has no partition of new samples. A `WeightsWarning` names views that
+    mislead neighborhoods and weights; `AgreementKKM` and `AnchoredMKKM` set them aside.
 
     Parameters
     ----------
     {inputs}
     neighbors : float, int or "auto", default="auto"
-        The size of a neighborhood. A float is the paper's tau, a share of the samples: the authors
-        search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2 is a count. "auto" is two
-        thirds of a cluster's mean size, but at least 20, and at most a third of all samples.
+        The size of a neighborhood. A float is the paper's tau, a share of the samples:
+        the authors search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2 is
+        a count. "auto" is two thirds of a cluster's mean size, but at least 20, and at
+        most a third of all samples.
     mask : {"counts", "published"}, default="counts"
-        With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
-        A / n, every sample being in its own neighborhood. "published" leaves every sample out of
-        its own; one that is in no other has then no similarity to any, and a warning names it.
+        With A_ab, the number of samples in whose neighborhood both a and b are, the
+        mask B is A / n, every sample being in its own neighborhood. "published" leaves
+        every sample out of its own; one that is in no other has then no similarity to
+        any, and a warning names it.
     {proof}
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        They sum to one. Not importance: a large weight means little agreement with the consensus.
+        They sum to one. Not importance: a large weight means little agreement with the
+        consensus.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is masked and clustered.
     n_neighbors_ : int
@@ -80,11 +83,13 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
 
     SUMMARY = "SimpleMKKM with similarities counted by the neighborhoods that two samples share"
     REFERENCES = (
-        "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple "
-        "Kernel K-means. ICCV, 2021.",
+        "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple "
+        "Multiple Kernel K-means. ICCV, 2021.",
     )
     WARNS = "if views are set aside"  # other clusters are what neighborhoods are for
-    GRID: ClassVar[dict[str, list]] = {"neighbors": [round(0.05 * i, 2) for i in range(1, 20)]}
+    GRID: ClassVar[dict[str, list]] = {
+        "neighbors": [round(0.05 * i, 2) for i in range(1, 20)]
+    }
     ALLOWED: ClassVar[dict[str, Allowed]] = (
         CertifiedClusterer.ALLOWED
         | LocalizedClusterer.ALLOWED
@@ -92,5 +97,7 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     )
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("neighbors", "mask", "tol", "max_iter", "prove", "random_state")
+        options = self._options(
+            "neighbors", "mask", "tol", "max_iter", "prove", "random_state"
+        )
         return solve_localized_simple_mkkm(stack, self.n_clusters, **options)

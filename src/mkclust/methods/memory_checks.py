@@ -34,12 +34,15 @@ def fit_bytes(
 ) -> int:
     """Return about how many bytes a fit with exact kernels takes at its peak, without its input.
 
-    Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or computed
-    ("on-the-fly") or read ("streamed") some rows at a time.
+    Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or
+    computed ("on-the-fly") or read ("streamed") some rows at a time.
     """
     n, m, k = n_samples, n_kernels, n_clusters
-    # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
-    needed = 8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
+    # Thin matrices, at most the eigenvectors of every kernel, and the views as they are
+    # kept.
+    needed = (
+        8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
+    )
     needed += 16 * n * m * min(n, SOME_COMPARED) * on_device
     if storage == "on-the-fly":
         needed += 8 * n * n_features + 12 * min(n, MEDIAN_ROWS) ** 2
@@ -49,7 +52,9 @@ def fit_bytes(
     if method.NEEDS_ENTRIES:
         needed += (method.MATRICES + method.COPIES * m) * n**2 * 8
     elif storage == "streamed":
-        needed += 2 * min(max(BLOCK_BYTES, FEWEST_ROWS * m * n * itemsize), n**2 * itemsize // 16)
+        needed += 2 * min(
+            max(BLOCK_BYTES, FEWEST_ROWS * m * n * itemsize), n**2 * itemsize // 16
+        )
     elif storage != "sparse" and m > 1:  # one kernel alone needs no sum
         needed += method.MATRICES * n**2 * itemsize
     return needed
@@ -60,8 +65,12 @@ def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> 
     (m, n, dtype), parts = bank.announce(samples), samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"
-    columns = sum(row_width(part) for part in parts if len(getattr(part, "shape", ())) == 2)
-    _require(model, storage, n, m, parts[0], itemsize=dtype.itemsize, n_features=columns)
+    columns = sum(
+        row_width(part) for part in parts if len(getattr(part, "shape", ())) == 2
+    )
+    _require(
+        model, storage, n, m, parts[0], itemsize=dtype.itemsize, n_features=columns
+    )
 
 
 def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
@@ -69,18 +78,24 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
     mix = Mix(np.ones(stack.n_kernels), stack.kernels)
     storage = "precomputed" if mix.storage == "dense" else mix.storage
     itemsize = 8 if mix.precision < SINGLE_PRECISION else 4
-    _require(model, storage, stack.n_samples, stack.n_kernels, mix.like, itemsize=itemsize)
+    _require(
+        model, storage, stack.n_samples, stack.n_kernels, mix.like, itemsize=itemsize
+    )
 
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
     """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
     name, k = type(model).__name__, model.n_clusters
-    beside = "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
-    advice = "pass views with approximation=Nystroem(n_components=200), features for kernels"
+    beside = (
+        "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
+    )
+    advice = (
+        "pass views with approximation=Nystroem(n_components=200), features for kernels"
+    )
     if storage == "dense":
         advice += (
-            ", or kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when used, "
-            "again and again"
+            ", or kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them "
+            "when used, again and again"
         )
     else:
         advice += ", or fewer samples, or ask for fewer clusters"
@@ -100,8 +115,11 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
 def require_memory_for_features(model: Any, blocks: Blocks) -> None:
     """Refuse features whose products do not fit into memory, before any pass."""
     m = len(blocks.names)
-    # For a pipeline, the columns of its last step; for other maps, known once they are fitted.
+    # For a pipeline, the columns of its last step; for other maps, known once they are
+    # fitted.
     columns = m * next(reversed(n_components(model.approximation)), 0)
     if isinstance(model.approximation, Linear):
         columns = sum(blocks.n_features)
-    require_products(columns, m, "pass approximation=Nystroem() with a smaller n_components")
+    require_products(
+        columns, m, "pass approximation=Nystroem() with a smaller n_components"
+    )

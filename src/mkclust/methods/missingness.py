@@ -12,10 +12,11 @@ from scipy.stats import false_discovery_control, random_table
 from mkclust.text import join_words, p_of_draws, text_table
 from mkclust.types import Float
 
-# Clusters follow the missingness if the p-value, corrected for all tests, is at most this, ...
+# Clusters follow the missingness if the p-value, corrected for all tests, is at most
+# this, ...
 LEVEL = 0.01
-# ... and if the adjusted mutual information is larger than this, about a Cramer's V of 0.1: among a
-# million samples everything is beyond chance.
+# ... and if the adjusted mutual information is larger than this, about a Cramer's V of
+# 0.1: among a million samples everything is beyond chance.
 NOTEWORTHY = 0.01
 # Patterns that are counted one by one, as many as five views can have.
 MOST_PATTERNS = 31
@@ -25,7 +26,8 @@ FEWEST_PERMUTATIONS = 999
 PERMUTATIONS_PER_TEST = 300
 # Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# A verdict names this number of clusters, those whose share of missing samples differs most.
+# A verdict names this number of clusters, those whose share of missing samples differs
+# most.
 MOST_NAMED = 3
 
 
@@ -33,24 +35,27 @@ MOST_NAMED = 3
 class Missingness:
     """How the clusters and the missing views of samples are related.
 
-    The patterns of missing views, and each view alone, are compared with the clusters by adjusted
-    mutual information: 0 is the value by chance, and 1 means that one determines the other.
+    The patterns of missing views, and each view alone, are compared with the clusters
+    by adjusted mutual information: 0 is the value by chance, and 1 means that one
+    determines the other.
 
     Attributes
     ----------
     view_names : tuple of str
         Names of the views, or of precomputed kernels.
     patterns : tuple of (tuple of str) or None
-        The views that samples are missing from, the commonest pattern first; ``()`` are samples in
-        all views, and None are all patterns after the first 31.
+        The views that samples are missing from, the commonest pattern first; ``()`` are
+        samples in all views, and None are all patterns after the first 31.
     counts : ndarray of int of shape (n_patterns, n_clusters)
         Samples of each pattern in each cluster.
     view_counts : ndarray of int of shape (n_views, n_clusters)
         Samples of each cluster that are missing from each view.
     agreement, p_value : float
-        Adjusted mutual information of patterns and clusters, over the smaller entropy; its p-value.
+        Adjusted mutual information of patterns and clusters, over the smaller entropy;
+        its p-value.
     view_agreements, view_p_values : ndarray of shape (n_views,)
-        The same for each view alone. All p-values are corrected together by Benjamini and Hochberg.
+        The same for each view alone. All p-values are corrected together by Benjamini
+        and Hochberg.
     n_permutations : int
         Number of permutations.
 
@@ -123,23 +128,23 @@ class Missingness:
             if others := join_words(map(repr, names[1:])):
                 rest = f" They also follow that of {others}."
         elif self.follows:
-            finding = "follow the patterns of missing views, but not those of any single view"
+            finding = (
+                "follow the patterns of missing views, but not those of any single view"
+            )
         elif min(self.p_value, *self.view_p_values) <= LEVEL:
             finding = "are related to the missing views beyond chance, but too little to matter"
         else:
             finding = "do not follow which views are missing"
-        numbers = (
-            f"mutual information {round(agreement, 2) + 0:.2f}, p-value {self.p_text(p_value)}"
-        )
+        numbers = f"mutual information {round(agreement, 2) + 0:.2f}, p-value {self.p_text(p_value)}"
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
     def warning(self) -> str:
         """Return the verdict with what to do about it, for a warning."""
         return (
-            f"{self.verdict()} The clusters may be an effect of how missing samples are treated: "
-            "compare them with those of the samples that all views have (join='inner'), or with "
-            "another value of missing_views. If samples of different kinds were measured "
-            "differently, the clusters may be right"
+            f"{self.verdict()} The clusters may be an effect of how missing samples "
+            "are treated: compare them with those of the samples that all views have "
+            "(join='inner'), or with another value of missing_views. If samples of "
+            "different kinds were measured differently, the clusters may be right"
         )
 
     def summary(self) -> str:
@@ -159,9 +164,13 @@ class Missingness:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
         names = ("follows", "agreement", "p_value", "n_permutations")
-        views = pd.DataFrame({"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)})
+        views = pd.DataFrame(
+            {"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)}
+        )
         views = views.assign(agreement=self.view_agreements, p_value=self.view_p_values)
-        patterns = pd.DataFrame({"missing_from": self.patterns, "clusters": self.counts.tolist()})
+        patterns = pd.DataFrame(
+            {"missing_from": self.patterns, "clusters": self.counts.tolist()}
+        )
         return {
             "verdict": self.verdict(),
             **{name: getattr(self, name) for name in names},
@@ -176,7 +185,9 @@ class Missingness:
         deviations = np.abs(shares - share) * np.sqrt(sizes)
         named = np.argsort(-deviations, kind="stable")[:MOST_NAMED].tolist()
         named.sort(key=lambda c: -shares[c])
-        clusters = join_words([f"{100 * shares[c]:.0f} % of cluster {c}" for c in named])
+        clusters = join_words(
+            [f"{100 * shares[c]:.0f} % of cluster {c}" for c in named]
+        )
         return f"{100 * share:.0f} % of the samples, but from {clusters}"
 
 
@@ -186,14 +197,22 @@ def measure_missingness(
     """Return how clusters, from zero, and missing views are related; observed is (n, n_views)."""
     names, missing = tuple(map(str, view_names)), ~np.asarray(observed, dtype=bool)
     labels = np.asarray(labels)
-    found = pd.DataFrame(missing).assign(cluster=labels).value_counts().unstack(fill_value=0)
+    found = (
+        pd.DataFrame(missing)
+        .assign(cluster=labels)
+        .value_counts()
+        .unstack(fill_value=0)
+    )
     lacks = found.index.to_frame().to_numpy(dtype=bool)
-    counts = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0).to_numpy()
+    counts = found.reindex(
+        columns=range(int(labels.max()) + 1), fill_value=0
+    ).to_numpy()
     order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -counts.sum(axis=1)])
     lacks, counts = lacks[order], counts[order]
     view_counts, sizes = lacks.T.astype(int) @ counts, counts.sum(axis=0)
     patterns: list[tuple[str, ...] | None] = [
-        tuple(name for name, lacking in zip(names, row, strict=True) if lacking) for row in lacks
+        tuple(name for name, lacking in zip(names, row, strict=True) if lacking)
+        for row in lacks
     ]
     if len(patterns) > MOST_PATTERNS:
         patterns[MOST_PATTERNS:] = [None]
@@ -201,8 +220,11 @@ def measure_missingness(
         counts = np.vstack([counts[:MOST_PATTERNS], rare])
     tables = [counts, *np.stack([view_counts, sizes - view_counts], axis=1)]
     is_tested = np.append(True, lacks.any(axis=0) & ~lacks.all(axis=0))
-    # Permutations are drawn as tables of counts, so that the number of samples costs nothing.
-    n_permutations = max(FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum()))
+    # Permutations are drawn as tables of counts, so that the number of samples costs
+    # nothing.
+    n_permutations = max(
+        FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum())
+    )
     agreements, p_values = np.zeros(len(tables)), np.ones(len(tables))
     for number in np.flatnonzero(is_tested):
         agreements[number], p_values[number] = _test(tables[number], n_permutations)
@@ -221,7 +243,8 @@ def measure_missingness(
 
 
 def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
-    # Sorted, so that the draws are the same whatever the order of clusters and of views.
+    # Sorted, so that the draws are the same whatever the order of clusters and of
+    # views.
     rows, columns = (np.sort(table.sum(axis=axis)) for axis in (1, 0))
     rows, columns = rows[rows > 0], columns[columns > 0]
     if min(len(rows), len(columns)) < 2:

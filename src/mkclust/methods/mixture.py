@@ -62,7 +62,9 @@ class Mixture:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
         mix = self.mixed = self.stack.mix(coefficients)
-        relaxation = relax_from(mix, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start)
+        relaxation = relax_from(
+            mix, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start
+        )
         self._start = relaxation.vectors
         return relaxation
 
@@ -75,7 +77,8 @@ class Mixture:
     def unexplained(self, partition: Relaxation) -> Float:
         """Return ``Tr(K_p (I - H H^T))`` for every kernel."""
         rest = self.totals - self.alignments(partition)
-        # Nothing is left of a kernel of rank k but rounding, which must not decide on weights.
+        # Nothing is left of a kernel of rank k but rounding, which must not decide on
+        # weights.
         rounding = 10 * np.sqrt(self.stack.n_samples) * rounding_of_entries(self.stack)
         return np.where(rest <= rounding * self.totals, 0, rest)
 
@@ -90,7 +93,9 @@ class Mixture:
     ) -> Certificate:
         """Return how it is known that no leading eigenvector of a mix was missed, or "open"."""
         key = search_key(random_state)
-        verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
+        verdict = certify(
+            self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key
+        )
         self.n_passes += verdict.n_passes
         known = verdict.certificate or verdict.weaker
         return known or Certificate("open", relaxation.error)
@@ -131,11 +136,15 @@ def leading_shares(stack: Stack, solution: Solution) -> Float:
 
 
 def leading_sums(
-    stack: Stack, n_clusters: int, start: Array | None = None, products: Array | None = None
+    stack: Stack,
+    n_clusters: int,
+    start: Array | None = None,
+    products: Array | None = None,
 ) -> Float:
     """Return the sum of the k largest eigenvalues of each kernel.
 
-    The search may ``start`` from vectors, of which the ``products`` with the kernels are known.
+    The search may ``start`` from vectors, of which the ``products`` with the kernels
+    are known.
     """
     held = stack.held()
     options: Any = {"tol": SHARE_TOLERANCE, "start": start}
@@ -161,16 +170,19 @@ def descend(
 ) -> Solution:
     """Minimize an objective over partition and weights in turns.
 
-    The weights depend on what the partition leaves unexplained. From the third iteration on, the
-    loop stops if the objective ``recorded`` before or after the update changes by less than the
-    share ``tol``. The history ends with the objective of the pair that is returned.
+    The weights depend on what the partition leaves unexplained. From the third
+    iteration on, the loop stops if the objective ``recorded`` before or after the
+    update changes by less than the share ``tol``. The history ends with the objective
+    of the pair that is returned.
     """
     relaxation = mixture.relax(mix(weights))
     unexplained = mixture.unexplained(relaxation)
     history, converged = list[float](), False
     while not converged and len(history) < max_iter:
         updated = update(unexplained)
-        history.append(objective(weights if recorded == "before" else updated, unexplained))
+        history.append(
+            objective(weights if recorded == "before" else updated, unexplained)
+        )
         weights = updated
         relaxation = mixture.relax(mix(weights))
         unexplained = mixture.unexplained(relaxation)
@@ -179,7 +191,9 @@ def descend(
         )
     n_iter = len(history)
     history.append(objective(weights, unexplained))
-    return mixture.solution(relaxation, weights, mix(weights), history, converged, n_iter)
+    return mixture.solution(
+        relaxation, weights, mix(weights), history, converged, n_iter
+    )
 
 
 def alternate(
@@ -193,9 +207,10 @@ def alternate(
 ) -> Iterates:
     """Alternate between two sides with opposite goals.
 
-    ``respond(relaxation)`` returns the weights that answer a partition, and the objective. The loop
-    stops if the weights change by less than ``tol`` in the norm of some ``order``, or at a cycle.
-    The iterate with the least objective is returned; the start is not an iterate.
+    ``respond(relaxation)`` returns the weights that answer a partition, and the
+    objective. The loop stops if the weights change by less than ``tol`` in the norm of
+    some ``order``, or at a cycle. The iterate with the least objective is returned; the
+    start is not an iterate.
     """
     trail = [weights]
     relaxation = relax(weights)
@@ -218,7 +233,9 @@ def alternate(
     value, weights, relaxation = best
     if value != history[-1]:
         history.append(value)
-    return Iterates(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
+    return Iterates(
+        weights, relaxation, np.array(history), converged, len(trail) - 1, cycle
+    )
 
 
 def _cycle(trail: list[Float], weights: Float, share: float) -> int:

@@ -20,7 +20,8 @@ def solve_mkkm(
 ) -> Solution:
     """Minimize the objective of `MKKM` over partition and weights in turns.
 
-    ``weights``, of shape (n_kernels,), are those to start from; None starts from equal ones.
+    ``weights``, of shape (n_kernels,), are those to start from; None starts from equal
+    ones.
     """
     mixture = Mixture(stack, n_clusters)
     return descend(
@@ -40,13 +41,15 @@ class MKKM(RelaxedClusterer, InductiveClusterer):
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
               \mathrm{Tr}(K_\gamma (I - H H^\top)), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    In turns, H is the leading eigenvectors of the mix, and :math:`\gamma_p \propto 1 / a_p`
-    with :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: the objective falls to a stationary point.
-    The kernel that k directions explain best gets most of the weight, which need not be the one
-    with the best clusters; kernels of rank k or less share all of it.
+    In turns, H is the leading eigenvectors of the mix, and :math:`\gamma_p \propto 1 /
+    a_p` with :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: the objective falls to a
+    stationary point. The kernel that k directions explain best gets most of the weight,
+    which need not be the one with the best clusters; kernels of rank k or less share
+    all of it.
 
-    With ``missing_views="learn"``, the default, features of samples that are missing from views are
-    regressions of those observed on the partition (X. Liu et al., IEEE TPAMI 42(5), 2020).
+    With ``missing_views="learn"``, the default, features of samples that are missing
+    from views are regressions of those observed on the partition (X. Liu et al., IEEE
+    TPAMI 42(5), 2020).
 
     Parameters
     ----------
@@ -87,5 +90,7 @@ class MKKM(RelaxedClusterer, InductiveClusterer):
         return learn_fills(stack, self._descend, regressed_fills, goal="falling")
 
     def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
-        options = self._options("tol", "max_iter") | {"weights": previous and previous.weights}
+        options = self._options("tol", "max_iter") | {
+            "weights": previous and previous.weights
+        }
         return solve_mkkm(stack, self.n_clusters, **options)

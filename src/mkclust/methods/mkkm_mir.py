@@ -19,10 +19,17 @@ SMALLEST_WEIGHT = 1e-6
 
 
 def solve_mkkm_mir(
-    stack: Stack, n_clusters: int, *, reg: float = 0.5, tol: float = 1e-6, max_iter: int = 100
+    stack: Stack,
+    n_clusters: int,
+    *,
+    reg: float = 0.5,
+    tol: float = 1e-6,
+    max_iter: int = 100,
 ) -> Solution:
     """Minimize the objective of `MKKMMiR` over partition and weights in turns."""
-    return descend_regularized(stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter)
+    return descend_regularized(
+        stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter
+    )
 
 
 def descend_regularized(
@@ -58,14 +65,16 @@ class MKKMMiR(RelaxedClusterer, InductiveClusterer):
               \mathrm{Tr}(K_\gamma (I - H H^\top)) + \frac\lambda2 \gamma^\top M \gamma,
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
 
-    The regularization keeps kernels that resemble each other from all getting large weights. A
-    large ``reg`` prefers kernels that resemble no other, noise included; zero is MKKM.
+    The regularization keeps kernels that resemble each other from all getting large
+    weights. A large ``reg`` prefers kernels that resemble no other, noise included;
+    zero is MKKM.
 
     Parameters
     ----------
     {inductive}
     reg : float, default=0.5
-        The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
+        The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10
+        (``GRID``).
     {stopping}
     {rounding}
     {common}
@@ -90,13 +99,17 @@ class MKKMMiR(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY = "multiple kernel k-means with a regularization by the products of the kernels"
+    SUMMARY = (
+        "multiple kernel k-means with a regularization by the products of the kernels"
+    )
     REFERENCES = (
-        "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with "
-        "Matrix-Induced Regularization. AAAI, 2016.",
+        "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering "
+        "with Matrix-Induced Regularization. AAAI, 2016.",
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
     def _solve(self, stack: Stack) -> Solution:
-        return solve_mkkm_mir(stack, self.n_clusters, **self._options("reg", "tol", "max_iter"))
+        return solve_mkkm_mir(
+            stack, self.n_clusters, **self._options("reg", "tol", "max_iter")
+        )

@@ -29,7 +29,9 @@ def solve_mkkm_mm(
         return _unit(worst), float(np.linalg.norm(unexplained))
 
     start = _unit(mixture.uniform)
-    found = alternate(start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2)
+    found = alternate(
+        start, mixture.relax, respond, tol=tol, max_iter=max_iter - 1, order=2
+    )
     found = found._replace(n_iter=found.n_iter + 1)
     return mixture.solution(coefficients=found.weights, **found._asdict())
 
@@ -47,8 +49,9 @@ def solve_mkkm_mm_saddle(
     .. math:: \max_{\theta \ge 0,\, \|\theta\|_2 \le 1} g(\theta), \qquad
               g(\theta) = \min_{H^\top H = I_k} \sum_p \theta_p\, a_p(H)
 
-    g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so far bound it
-    by the norm of the shortest vector in their convex hull, whose direction is tried next.
+    g is concave, the least of linear functions, so the planes :math:`a(H_j)` seen so
+    far bound it by the norm of the shortest vector in their convex hull, whose
+    direction is tried next.
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)
@@ -95,10 +98,11 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
     .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
               \sum_p \theta_p\, a_p(H), \qquad a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
 
-    The kernels that the partition explains worst get the largest weights. The authors alternate
-    between :math:`\theta = a(H) / \|a(H)\|_2` and the leading eigenvectors H of
-    :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two: a warning says so, and the best
-    iterate after the start is returned. ``solver="saddle"`` finds the saddle point, certified.
+    The kernels that the partition explains worst get the largest weights. The authors
+    alternate between :math:`\theta = a(H) / \|a(H)\|_2` and the leading eigenvectors H
+    of :math:`\sum_p \theta_p K_p`, which often ends in a cycle of two: a warning says
+    so, and the best iterate after the start is returned. ``solver="saddle"`` finds the
+    saddle point, certified.
 
     Parameters
     ----------
@@ -106,21 +110,22 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
     solver : {"alternate", "saddle"}, default="alternate"
         The authors' alternation, or the weights of the saddle point.
     tol : float, default=1e-4
-        Change of the weights (l2 norm) at which the alternation stops. The saddle point stops at
-        a certified relative gap of ``tol**2``.
+        Change of the weights (l2 norm) at which the alternation stops. The saddle point
+        stops at a certified relative gap of ``tol**2``.
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Of unit l2 norm. Not importance: a large weight means little agreement with the consensus.
+        Of unit l2 norm. Not importance: a large weight means little agreement with the
+        consensus.
     {coefficients}
     objective_ : float
-        What the partition leaves unexplained under the weights that are worst for it; for the
-        saddle point, the value of its weights.
+        What the partition leaves unexplained under the weights that are worst for it;
+        for the saddle point, the value of its weights.
     history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
-        The objective of each iteration, and that of the returned one if it is not the last; for the
-        saddle point the best so far, rising.
+        The objective of each iteration, and that of the returned one if it is not the
+        last; for the saddle point the best so far, rising.
     duality_gap_, certificate_ : float, str
         Only for the saddle point, as for SimpleMKKM.
     {rounded}
@@ -142,8 +147,8 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
 
     SUMMARY = "which finds the relaxed partition that is best for the weights that are worst for it"
     REFERENCES = (
-        "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max "
-        "Optimization. arXiv:1803.02458, 2018.",
+        "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using "
+        "Min-Max Optimization. arXiv:1803.02458, 2018.",
     )
     WEIGHT_MEANING = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
@@ -152,5 +157,9 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
         k, tol, max_iter = self.n_clusters, self.tol, self.max_iter
         if self.solver == "alternate":
             return solve_mkkm_mm(stack, k, tol=tol, max_iter=max_iter)
-        options = {"tol": tol**2, "max_iter": 10 * max_iter, **self._options("random_state")}
+        options = {
+            "tol": tol**2,
+            "max_iter": 10 * max_iter,
+            **self._options("random_state"),
+        }
         return solve_mkkm_mm_saddle(stack, k, **options)

@@ -101,11 +101,15 @@ def find_clusters(
     lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
     found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
     embedding, basis = orthonormalized(found.rows)
-    learned = Neighborhoods(compared, lists, sizes, found.scales, found.anchors, basis, n)
+    learned = Neighborhoods(
+        compared, lists, sizes, found.scales, found.anchors, basis, n
+    )
     return Clusters(learned, found, embedding)
 
 
-def kernel_blocks(stack: Stack, kernels: Sequence[int], samples: Any) -> dict[int, KernelBlock]:
+def kernel_blocks(
+    stack: Stack, kernels: Sequence[int], samples: Any
+) -> dict[int, KernelBlock]:
     """Return the similarities of some samples, by slice or numbers, to all, by kernel."""
     blocks = {}
     for p in kernels:
@@ -130,7 +134,8 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
     tie = tie_of(max(stack.kernels[p].precision for p in compared.included))
     c = compared.coefficients
     return [
-        tie * float(np.average([sizes[p] for p in group], weights=[c[p] for p in group]))
+        tie
+        * float(np.average([sizes[p] for p in group], weights=[c[p] for p in group]))
         for group in compared.groups
     ]
 
@@ -163,7 +168,10 @@ def relaxation_of_graph(found: Cut, like: Array) -> Relaxation:
     """Return the leading eigenvectors of a graph beside the kernels."""
     vectors = to_device(found.relaxation.vectors, like)
     return Relaxation(
-        found.relaxation.n_clusters, vectors, found.relaxation.eigenvalues, found.relaxation.error
+        found.relaxation.n_clusters,
+        vectors,
+        found.relaxation.eigenvalues,
+        found.relaxation.error,
     )
 
 
@@ -185,7 +193,9 @@ class NeighborhoodExtension(Extension):
         """Embed new samples, (n_new, k), on the host."""
         return self.neighborhoods.embed(self.memberships(similarities, n_new))
 
-    def memberships(self, similarities: Sequence[Similarities], n_new: int) -> list[list[Any]]:
+    def memberships(
+        self, similarities: Sequence[Similarities], n_new: int
+    ) -> list[list[Any]]:
         """Return by kernel and size in which lists of anchors new samples are."""
         compared = self.compare(similarities, n_new)
         found = [self.neighborhoods.memberships(each) for each in compared]
@@ -193,7 +203,9 @@ class NeighborhoodExtension(Extension):
             raise ValueError("X is empty, it has no samples: pass at least one")
         return stacked(found)
 
-    def compare(self, similarities: Sequence[Similarities], n_new: int) -> Iterator[list[Array]]:
+    def compare(
+        self, similarities: Sequence[Similarities], n_new: int
+    ) -> Iterator[list[Array]]:
         """Yield the similarities of some new samples to the anchors, by the mix and by view."""
         known = self.neighborhoods
         return compare_new(self, known.compared, similarities, n_new, known.n_anchors)
@@ -237,7 +249,9 @@ class NewRows:
         self.known = {}
         if not self.is_source:
             self.known = {place: self._whole(place) for place in self.places}
-        first = part.cross.rows(0, 0) if self.is_source else [self.known[self.places[0]][0]]
+        first = (
+            part.cross.rows(0, 0) if self.is_source else [self.known[self.places[0]][0]]
+        )
         self.like = first[0]
 
     def _whole(self, place: int) -> tuple[Array, bool]:
@@ -271,7 +285,9 @@ class NewRows:
             blocks[p] = KernelBlock(entries, rows, anchors)
         return blocks
 
-    def _standardized(self, p: int, place: int, cross: Array, own: slice, is_known: bool) -> Array:
+    def _standardized(
+        self, p: int, place: int, cross: Array, own: slice, is_known: bool
+    ) -> Array:
         given = self.part.self_similarity
         how = self.extension.standardizations[p]
         some = None if given is None else given[place, own]
@@ -283,13 +299,17 @@ def _at(matrices: Any, place: int) -> Array:
     return matrices[place, ...] if is_foreign(matrices) else matrices[place]
 
 
-def mixed_among(stack: Stack, compared: MixAndViews, samples: np.ndarray | None) -> Array:
+def mixed_among(
+    stack: Stack, compared: MixAndViews, samples: np.ndarray | None
+) -> Array:
     """Return the similarities among samples by which neighborhoods are found."""
     chosen: Any = slice(0, stack.n_samples) if samples is None else samples
     like, n = stack.kernels[0].like, stack.n_samples
     height = n if samples is None else len(samples)
     blocks = kernel_blocks(stack, compared.included, chosen)
-    total = compared.compare(blocks, (height, n), like)[0] * float(compared.coefficients.sum())
+    total = compared.compare(blocks, (height, n), like)[0] * float(
+        compared.coefficients.sum()
+    )
     if samples is not None:
         total = namespace(total).take(total, to_device(samples, total), axis=1)
     # Samples that no kernel has both of are as similar as on average.

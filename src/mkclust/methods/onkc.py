@@ -69,8 +69,9 @@ def solve_onkc(
         )
     if nearby.rank < n_clusters:
         warn(
-            f"the learned kernel has rank {nearby.rank}, too low for n_clusters={n_clusters}: "
-            f"raise proximity (now {proximity:g}), or ask for fewer clusters",
+            f"the learned kernel has rank {nearby.rank}, too low for "
+            f"n_clusters={n_clusters}: raise proximity (now {proximity:g}), or ask for "
+            "fewer clusters",
             UserWarning,
         )
     return Solution(
@@ -96,7 +97,9 @@ def _alignments(stack: Stack, G: Array) -> Float:
     return sums
 
 
-def find_nearby_kernel(stack: Stack, gamma: Float, H: Array, rho: float) -> NearbyKernel:
+def find_nearby_kernel(
+    stack: Stack, gamma: Float, H: Array, rho: float
+) -> NearbyKernel:
     """Return the best kernel G for given weights and partition."""
     n, k = H.shape
     xp = namespace(H)
@@ -107,7 +110,9 @@ def find_nearby_kernel(stack: Stack, gamma: Float, H: Array, rho: float) -> Near
     set_diagonal(B, xp.linalg.diagonal(B) - 1 / rho)
     G, values, vectors = psd_part(B, count=k)
     cosines = vectors.T @ H
-    unexplained = np.maximum(values, 0) @ (1 - to_host(xp.sum(cosines * cosines, axis=1)))
+    unexplained = np.maximum(values, 0) @ (
+        1 - to_host(xp.sum(cosines * cosines, axis=1))
+    )
     K -= G
     rounding = n * rounding_of_entries(stack) * max(float(values[0]), 1 / rho)
     return NearbyKernel(
@@ -126,26 +131,28 @@ class ONKC(RelaxedClusterer):
               + \frac\lambda2 \gamma^\top M \gamma, \qquad
               K_\gamma = \sum_p \gamma_p K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
 
-    The samples are clustered by a kernel G of their own, near a mix of those given. In turns, H is
-    the k leading eigenvectors of G, the weights solve a quadratic program on the simplex in which G
-    enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part of
-    :math:`K_\gamma - (I - H H^\top) / \rho`. The objective falls to a stationary point. G is known
-    on the samples only: the method has no ``predict``.
+    The samples are clustered by a kernel G of their own, near a mix of those given. In
+    turns, H is the k leading eigenvectors of G, the weights solve a quadratic program
+    on the simplex in which G enters by :math:`\mathrm{Tr}(K_p G)`, and G is the
+    positive semidefinite part of :math:`K_\gamma - (I - H H^\top) / \rho`. The
+    objective falls to a stationary point. G is known on the samples only: the method
+    has no ``predict``.
 
     Parameters
     ----------
     {inputs}
     reg : float, default=1.0
-        The paper's lambda, not negative: the larger, the less weight goes to kernels that are
-        alike. The authors search 2^-6, ..., 2^7 (``GRID``).
+        The paper's lambda, not negative: the larger, the less weight goes to kernels
+        that are alike. The authors search 2^-6, ..., 2^7 (``GRID``).
     proximity : float, default=1.0
-        The paper's rho, positive: how close G stays to the mixed kernel. The smaller, the lower is
-        its rank. The authors search 2^-7, ..., 2^9.
+        The paper's rho, positive: how close G stays to the mixed kernel. The smaller,
+        the lower is its rank. The authors search 2^-7, ..., 2^9.
     {stopping}
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        Mixing weights, summing to one. Not importance: noise is unlike other kernels, and favored.
+        Mixing weights, summing to one. Not importance: noise is unlike other kernels,
+        and favored.
     {coefficients}
     objective_ : float
         The objective of the final weights, partition and G.
@@ -173,8 +180,8 @@ class ONKC(RelaxedClusterer):
 
     SUMMARY = "which learns a kernel near a mix of the given ones, in turn with a relaxed partition"
     REFERENCES = (
-        "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel "
-        "Clustering with Multiple Kernels. AAAI, 2017.",
+        "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood "
+        "Kernel Clustering with Multiple Kernels. AAAI, 2017.",
     )
     SLOWNESS = 10
     GRID: ClassVar[dict[str, list]] = {
@@ -193,6 +200,9 @@ class ONKC(RelaxedClusterer):
         return solve_onkc(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        H, rho = to_device(self.embedding_, stack.kernels[0].like), float(self.proximity)
+        H, rho = (
+            to_device(self.embedding_, stack.kernels[0].like),
+            float(self.proximity),
+        )
         G = find_nearby_kernel(stack, self.weights_, H, rho).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)

@@ -24,12 +24,18 @@ from mkclust.methods.learned_rows import LearnedRows
 from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply
-from mkclust.stack.observed import FillRule, SampleMap, maps_of, observed_samples, rescaling
+from mkclust.stack.observed import (
+    FillRule,
+    SampleMap,
+    maps_of,
+    observed_samples,
+    rescaling,
+)
 from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
-# The label of samples of which nothing is known: no view that is used has an entry, or finds a
-# neighbor, of them.
+# The label of samples of which nothing is known: no view that is used has an entry, or
+# finds a neighbor, of them.
 UNCOVERED = -1
 # Self-similarities that differ by no more than this share are the same.
 SAME_DIAGONAL = 1e-6
@@ -55,7 +61,9 @@ def used_kernels(
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
     # What was learned of a sample counts for it in all kernels that are not set aside.
-    if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
+    if any(
+        each is not None and each.fill is not None for each in maps_of(stack.kernels)
+    ):
         return active_kernels(stack, active)
     return np.asarray(coefficients) != 0
 
@@ -84,10 +92,15 @@ def warn_of_uncovered(
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
     what = "no entry, or no neighbor," if lacks_neighbors else "no entry"
-    only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
+    only = (
+        f", only in {join_words(aside)}, which a method such as AverageKKM uses"
+        if aside
+        else ""
+    )
     warn(
-        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} {what} in any view that is "
-        f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
+        f"{len(uncovered)} of {count(n_samples, 'sample')} {have} {what} in any view "
+        f"that is used{only}: {named}. Nothing is known of {them}, and the label is "
+        f"{UNCOVERED}",
         UncoveredSamplesWarning,
     )
 
@@ -105,10 +118,12 @@ class Similarities(NamedTuple):
 
     kernels: Sequence[int]  # the numbers of these kernels among all
     rows: np.ndarray  # the numbers of the new samples that they have, rising
-    # Similarities of these to the training samples that each kernel has, (n_seen, n_observed) by
-    # kernel; or an object whose ``blocks()`` yields some rows of all kernels at a time.
+    # Similarities of these to the training samples that each kernel has, (n_seen,
+    # n_observed) by kernel; or an object whose ``blocks()`` yields some rows of all
+    # kernels at a time.
     cross: Any
-    self_similarity: Array | None = None  # (n_kernels, n_seen); None if it follows from the fit
+    # (n_kernels, n_seen); None if it follows from the fit.
+    self_similarity: Array | None = None
 
     def blocks(self) -> Iterable[tuple[slice, Any]]:
         """Return some rows at a time, with the similarities of these by kernel."""
@@ -123,18 +138,21 @@ class Extension:
 
     .. math:: h(x) = \sum_p P_p^\top k_p(x)
 
-    The sum is over the kernels that have x; what makes up for the others is a rule, or learned.
-    Eigenvectors H of a mix with eigenvalues :math:`\Lambda` have :math:`P_p = c_p H \Lambda^{-1}`.
+    The sum is over the kernels that have x; what makes up for the others is a rule, or
+    learned. Eigenvectors H of a mix with eigenvalues :math:`\Lambda` have :math:`P_p =
+    c_p H \Lambda^{-1}`.
     """
 
     names: Sequence[str]
     # How similarities by each kernel are centered and scaled, ...
     standardizations: Sequence[Standardization]
-    # ... which training samples it has and how others are filled, None if it has all, ...
+    # ... which training samples it has and how others are filled, None if it has all,
+    # ...
     maps: Sequence[SampleMap | None]
     # ... and its projection, (n_observed, k); none if the method embeds no new samples.
     projections: Sequence[Array]
-    # Which kernels count when samples are scaled up for those that lack them, (m,) of bool.
+    # Which kernels count when samples are scaled up for those that lack them, (m,) of
+    # bool.
     active: np.ndarray
     rule: FillRule = "rescale"
     # Learned completion of samples that kernels lack; it replaces the rule.
@@ -161,7 +179,9 @@ class Extension:
     def __getstate__(self) -> dict[str, Any]:
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def with_regressions(self, regressions: Sequence[tuple[np.ndarray, Float]]) -> "Extension":
+    def with_regressions(
+        self, regressions: Sequence[tuple[np.ndarray, Float]]
+    ) -> "Extension":
         """Return a copy with the predictions of regressions in further columns."""
         projections = []
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
@@ -179,7 +199,8 @@ class Extension:
         pairs = zip(kernels, self.projections, strict=True)
         thin = [to_device(P, kernel.like) for kernel, P in pairs]
         if is_on_accelerator(kernels[0].like) and kernels[0].storage != "streamed":
-            # By rows in float64, as new samples: other products there are as precise as the kernel.
+            # By rows in float64, as new samples: other products there are as precise as
+            # the kernel.
             products = list(map(Kernel.__matmul__, kernels, thin))
         else:
             products = multiply(kernels, thin)
@@ -196,12 +217,18 @@ class Extension:
             raise ValueError("X is empty, it has no samples: pass at least one")
         return self._sum(parts, n_new)
 
-    def _sum(self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int) -> Array:
+    def _sum(
+        self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int
+    ) -> Array:
         """Return the embedding, given what some kernels contribute to the samples they have."""
         seen, total = np.zeros((n, len(self.names)), bool), None
         for kernels, rows, contribution in parts:
             seen[np.ix_(rows, np.asarray(kernels))] = True
-            own = contribution if len(rows) == n else SampleMap(rows, n).scatter(contribution)
+            own = (
+                contribution
+                if len(rows) == n
+                else SampleMap(rows, n).scatter(contribution)
+            )
             total = own if total is None else total + own
         if self.learned is not None:
             return self.learned.complete(total, seen)
@@ -215,8 +242,12 @@ class Extension:
         for rows, matrices in part.blocks():
             parts = []
             for place, p in enumerate(part.kernels):
-                cross = matrices[place, ...] if is_foreign(matrices) else matrices[place]
-                parts.append(self._project(p, cross, None if own is None else own[place, rows]))
+                cross = (
+                    matrices[place, ...] if is_foreign(matrices) else matrices[place]
+                )
+                parts.append(
+                    self._project(p, cross, None if own is None else own[place, rows])
+                )
             embedded.append(sum(parts[1:], parts[0]))
         return namespace(*embedded).concat(embedded)
 
@@ -251,10 +282,10 @@ class Extension:
         constant = how.constant_self_similarity()
         if constant is None:
             raise ValueError(
-                f"{name}: scaling new samples needs their similarity to themselves, and it is "
-                "not constant for this kernel; pass self_similarity, an array of k(x, x) with "
-                "a row for each kernel and a column for each new sample, or fit with "
-                "normalize=False"
+                f"{name}: scaling new samples needs their similarity to themselves, "
+                "and it is not constant for this kernel; pass self_similarity, an "
+                "array of k(x, x) with a row for each kernel and a column for each new "
+                "sample, or fit with normalize=False"
             )
         return zeros((cross.shape[0],), cross) + constant
 
@@ -267,7 +298,8 @@ def observed_part(kernel: Any) -> Standardized:
 
 def is_training(standardization: Standardization, cross: Array) -> bool:
     """Return whether similarities are all those of the training samples to each other."""
-    # They are if they have the diagonal, and are symmetric but for rounding, by one product.
+    # They are if they have the diagonal, and are symmetric but for rounding, by one
+    # product.
     n = standardization.diagonal.shape[0]
     if tuple(cross.shape) != (n, n):
         return False

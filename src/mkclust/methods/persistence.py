@@ -22,7 +22,8 @@ from mkclust.version import __version__, versions
 FORMAT = 6
 # The ending of the names of such files.
 SUFFIX = ".skops"
-# Packages whose classes fitted models consist of; creating one runs nothing but this library.
+# Packages whose classes fitted models consist of; creating one runs nothing but this
+# library.
 TRUSTED_PACKAGES = (
     "mkclust.kernels.",
     "mkclust.methods.",
@@ -41,15 +42,16 @@ TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file, from which `load_model` reads it without running code.
 
-    The file holds all that predictions need, such as training views, and the versions of mkclust,
-    NumPy, SciPy and scikit-learn. Arrays on devices become NumPy arrays.
+    The file holds all that predictions need, such as training views, and the versions
+    of mkclust, NumPy, SciPy and scikit-learn. Arrays on devices become NumPy arrays.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
         A fitted estimator.
     path : path
-        The file, named ``*.skops``; an existing one is replaced, completely or not at all.
+        The file, named ``*.skops``; an existing one is replaced, completely or not at
+        all.
 
     Returns
     -------
@@ -69,18 +71,24 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     path = Path(path)
     if path.suffix.lower() != SUFFIX:
-        raise ValueError(f"{path}: a model is stored by skops; name the file {path.stem}{SUFFIX}")
+        raise ValueError(
+            f"{path}: a model is stored by skops; name the file {path.stem}{SUFFIX}"
+        )
     if not isinstance(model, MultipleKernelClusterer):
-        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
+        raise TypeError(
+            f"model is a {type(model).__name__}: pass a fitted estimator of mkclust"
+        )
     check_is_fitted(model)
     _check_numbers(model)
     skops = _import_skops()
     content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
-    if nameless := [name for name in skops.get_untrusted_types(data=data) if "<" in name]:
+    if nameless := [
+        name for name in skops.get_untrusted_types(data=data) if "<" in name
+    ]:
         raise ValueError(
-            f"the model holds {join_words(nameless)}, a function or class that cannot be loaded "
-            "from a file; define it in a module, under a name"
+            f"the model holds {join_words(nameless)}, a function or class that cannot "
+            "be loaded from a file; define it in a module, under a name"
         )
     return write_atomically({path: data})[0]
 
@@ -99,8 +107,8 @@ def load_model(
     path : path
         The file. Pickle and joblib files, which can run any code, are not opened.
     trusted : iterable of str, default=()
-        Further types that may be created, such as ``"my_package.MyMethod"``: only types of which
-        you know what creating them does, whatever arguments the file contains.
+        Further types that may be created, such as ``"my_package.MyMethod"``: only types
+        of which you know what creating them does, whatever arguments the file contains.
 
     Returns
     -------
@@ -115,31 +123,39 @@ def load_model(
             foreign = sorted({*names} - {*own, *TRUSTED_TYPES, *trusted})
             content = None if foreign else skops.load(path, trusted=names)
         if content is not None:
-            stored, saved, model = content["format"], dict(content["versions"]), content["model"]
+            stored, saved, model = (
+                content["format"],
+                dict(content["versions"]),
+                content["model"],
+            )
             _check_numbers(model)
     except OSError:
         raise  # missing, a folder, not readable
     except Exception as error:  # whatever a damaged or crafted file raises
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
-            f"{path}: is not a model that mkclust.save_model has written, or is damaged "
-            f"({reason}). Pickle and joblib files can run any code and are not opened"
+            f"{path}: is not a model that mkclust.save_model has written, or is "
+            f"damaged ({reason}). Pickle and joblib files can run any code and are not "
+            "opened"
         ) from error
     if foreign:
         raise ValueError(
-            f"{path}: names {join_words(foreign)}, which is not part of a model of mkclust "
-            f"{__version__} and could run other code; nothing was loaded. If another version of "
-            "mkclust wrote the file, load it with that version. If the type is your own, load the "
-            "model with mkclust.load_model(path, trusted=[...])"
+            f"{path}: names {join_words(foreign)}, which is not part of a model of "
+            f"mkclust {__version__} and could run other code; nothing was loaded. If "
+            "another version of mkclust wrote the file, load it with that version. If "
+            "the type is your own, load the model with mkclust.load_model(path, "
+            "trusted=[...])"
         )
     if stored != FORMAT:
         raise ValueError(
-            f"{path}: was written by mkclust {saved.get('mkclust')} in format {stored!r}; mkclust "
-            f"{__version__} reads format {FORMAT} only. Load it with the version that wrote it, or "
-            "fit and save the model again"
+            f"{path}: was written by mkclust {saved.get('mkclust')} in format "
+            f"{stored!r}; mkclust {__version__} reads format {FORMAT} only. Load it "
+            "with the version that wrote it, or fit and save the model again"
         )
     if not isinstance(model, MultipleKernelClusterer) or not hasattr(model, "labels_"):
-        raise ValueError(f"{path}: holds a {type(model).__name__}, not a fitted model of mkclust")
+        raise ValueError(
+            f"{path}: holds a {type(model).__name__}, not a fitted model of mkclust"
+        )
     here = versions()
     others = [
         f"{name} {saved.get(name)} (here {here[name]})"
@@ -148,8 +164,8 @@ def load_model(
     ]
     if others:
         warn(
-            f"{path} was saved with {join_words(others)}: predictions may differ; fit the model "
-            "again if that matters",
+            f"{path} was saved with {join_words(others)}: predictions may differ; fit "
+            "the model again if that matters",
             ModelVersionWarning,
         )
     return model

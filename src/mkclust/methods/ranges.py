@@ -55,10 +55,10 @@ def warn_of_other_ranges(
         number, size = found.column, count(samples.n_samples, "sample")
         column = f"column {number}" if names is None else repr(names[number])
         warn(
-            f"in {name}, {found.share:.0%} of the values of {size} lie outside the ranges "
-            f"of the fit, such as {_between(found.new_range)} in {column}, which was "
-            f"{_between(found.range)}: if they are in another unit, or were prepared "
-            "differently, their clusters mean nothing",
+            f"in {name}, {found.share:.0%} of the values of {size} lie outside the "
+            f"ranges of the fit, such as {_between(found.new_range)} in {column}, "
+            f"which was {_between(found.range)}: if they are in another unit, or were "
+            "prepared differently, their clusters mean nothing",
             OtherRangeWarning,
         )
 

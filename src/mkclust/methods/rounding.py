@@ -1,7 +1,7 @@
 r"""Labels of a relaxed partition: which rows k-means clusters, and what decides.
 
-The leading eigenvectors H of a kernel K, with eigenvalues :math:`\Lambda`, are a relaxed
-partition. k-means clusters its rows in one of two forms:
+The leading eigenvectors H of a kernel K, with eigenvalues :math:`\Lambda`, are a
+relaxed partition. k-means clusters its rows in one of two forms:
 
 - "unit": rows of unit length, as the authors of most methods do;
 - "components": kernel principal components, the rows of :math:`H \Lambda^{1/2}`, whose
@@ -10,8 +10,8 @@ partition. k-means clusters its rows in one of two forms:
 In rows of unit length every direction counts alike. k centered clusters span k - 1
 directions, so one is noise, and near the mean, where a large cluster is, it decides.
 
-Which form is better is measured by what kernel k-means is about before it is relaxed: the
-share of the kernel's trace that lies between the clusters.
+Which form is better is measured by what kernel k-means is about before it is relaxed:
+the share of the kernel's trace that lies between the clusters.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,11 @@ from mkclust.types import Array, Float
 Form = Literal["unit", "components"]
 # What the parameter `rounding` may be.
 ROUNDINGS = ("best", "unit", "components")
-# Clusters of components that explain more than those of unit rows by no more than this share
-# only move a border: k-means on components all but maximizes what is compared.
+# Clusters of components that explain more than those of unit rows by no more than this
+# share only move a border: k-means on components all but maximizes what is compared.
 TIED = 0.005
-# Of more rows than this, forms are compared by clusters learned from half of this number.
+# Of more rows than this, forms are compared by clusters learned from half of this
+# number.
 MANY_ROWS = 20_000
 # The label of samples that are left out.
 LEFT_OUT = -1
@@ -69,8 +70,9 @@ def round_partition(
     rows : array of shape (n_samples, n_clusters)
         Its rows, one per sample.
     rounding : {"best", "unit", "components"}, default="best"
-        The form of the rows; "best" takes components if their clusters explain more of the
-        kernel than those of rows of unit length, by more than half a percent, or are the same.
+        The form of the rows; "best" takes components if their clusters explain more of
+        the kernel than those of rows of unit length, by more than half a percent, or
+        are the same.
     order : ndarray of int, default=None
         Which samples are clustered, in the order that random starts see; None for all.
     **options
@@ -92,7 +94,8 @@ def round_partition(
     is_large = len(order) > MANY_ROWS
     fewer = {"all_rows": MANY_ROWS} if is_large else {}
     unit, components = cluster("unit", **fewer), cluster("components", **fewer)
-    best = components  # which is the natural form for other samples, if clusters are the same
+    # Which is the natural form for other samples, if clusters are the same.
+    best = components
     if not np.array_equal(unit.labels, components.labels):
         labels = [unit.labels, components.labels]
         shares = explained(stack, kernel_of(stack, solution), labels)
@@ -106,8 +109,8 @@ def kernel_of(stack: Stack, solution: Solution) -> Kernel:
         return solution.kernel
     if solution.coefficients is None:
         raise TypeError(
-            "the solution has neither coefficients nor a kernel, by which clusters could be "
-            "compared: return one of them from _solve, or pass rounding='unit'"
+            "the solution has neither coefficients nor a kernel, by which clusters "
+            "could be compared: return one of them from _solve, or pass rounding='unit'"
         )
     return (stack.held() or stack).mix(solution.coefficients)
 
@@ -115,8 +118,8 @@ def kernel_of(stack: Stack, solution: Solution) -> Kernel:
 def root_of(stack: Stack, solution: Solution) -> Float:
     """Return what takes a partition to kernel principal components, (k, k).
 
-    It is the root of ``H^T K H``, which is diagonal for eigenvectors H. Components are unique
-    up to a rotation, as partitions are, and have a mean squared length of one.
+    It is the root of ``H^T K H``, which is diagonal for eigenvectors H. Components are
+    unique up to a rotation, as partitions are, and have a mean squared length of one.
     """
     H = solution.partition
     if solution.relaxation is not None:
@@ -140,9 +143,10 @@ def root_of_gram(gram: Float, n_samples: int) -> Float:
 def explained(stack: Stack, kernel: Kernel, partitions: Sequence[np.ndarray]) -> Float:
     """Return the share of a kernel's trace that lies between clusters, by partition.
 
-    That is the objective of kernel k-means, ``Tr(Z^T K Z)`` with Z the indicators of clusters
-    over the roots of their sizes: one if all samples of every cluster are the same. It takes
-    one product with the kernel, or one pass over the samples if features stand for them.
+    That is the objective of kernel k-means, ``Tr(Z^T K Z)`` with Z the indicators of
+    clusters over the roots of their sizes: one if all samples of every cluster are the
+    same. It takes one product with the kernel, or one pass over the samples if features
+    stand for them.
 
     Parameters
     ----------

@@ -40,7 +40,8 @@ def read_again(model: Any, X: Any) -> Samples:
 def known_again(model: Any, X: Any) -> tuple[Any, Samples]:
     """Return a model and the samples of its fit, read again, without those of no entry.
 
-    A model that was learned from anchors knows all samples, though it has no kernels of most.
+    A model that was learned from anchors knows all samples, though it has no kernels of
+    most.
     """
     if not hasattr(model, "anchors_"):
         return only_covered(model), read_again(model, X)
@@ -59,17 +60,21 @@ def _read_all(model: Any, X: Any) -> Samples:
     samples, n = model._source.read(model, X), len(model.labels_)
     if samples.n_samples != n:
         raise ValueError(
-            f"X has {samples.n_samples} samples, the model was fitted on {n}: pass the same"
+            f"X has {samples.n_samples} samples, the model was fitted on {n}: pass the "
+            "same"
         )
     return samples
 
 
 def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
-    given, known = (np.zeros(0) if each is None else each for each in (samples.missing, fitted))
+    given, known = (
+        np.zeros(0) if each is None else each for each in (samples.missing, fitted)
+    )
     if not np.array_equal(given, known) and (given.any() or known.any()):
         raise ValueError(
-            "X lacks other samples than the model was fitted on, view by view: pass the same, with "
-            "observed as it was in the fit by way of mkclust.data.read_samples"
+            "X lacks other samples than the model was fitted on, view by view: pass "
+            "the same, with observed as it was in the fit by way of "
+            "mkclust.data.read_samples"
         )
 
 
@@ -98,14 +103,19 @@ def open_again(model: Any, samples: Samples) -> Stack:
     with silence():  # which came in the fit
         again, kernels = open_samples(model, samples)
         stack = again.stack(model, kernels)
-    for kernel, name, then in zip(stack.kernels, stack.names, fitted.standardizations, strict=True):
+    for kernel, name, then in zip(
+        stack.kernels, stack.names, fitted.standardizations, strict=True
+    ):
         now = observed_part(kernel).for_new_samples
         limit = ROUNDING * np.abs(to_host(then.diagonal)).max()
-        for new, old in ((now.diagonal, then.diagonal), (now.row_means, then.row_means)):
+        for new, old in (
+            (now.diagonal, then.diagonal),
+            (now.row_means, then.row_means),
+        ):
             if old is not None and np.abs(to_host(new) - to_host(old)).max() > limit:
                 raise ValueError(
-                    f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or its means "
-                    "over the samples, differ"
+                    f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or "
+                    "its means over the samples, differ"
                 )
     return replace(stack, kernels=with_maps(stack.kernels, fitted.maps))
 
@@ -129,7 +139,9 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
 def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
     stack = None if model.approximation is not None else open_again(model, samples)
     if not model._mixes_kernels:
-        rows = model.embedding_ if indices is None else select(model.embedding_, indices)
+        rows = (
+            model.embedding_ if indices is None else select(model.embedding_, indices)
+        )
         rows = normalize_rows(to_host(rows))
         entries = rows @ rows.T
     elif stack is not None:
@@ -148,10 +160,10 @@ def _check_anchors(model: Any, indices: np.ndarray | None) -> None:
     others = wanted[~np.isin(wanted, anchors)]
     if len(others):
         raise ValueError(
-            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} samples, and "
-            f"{join_words(others, most=3)} "
-            f"{'is none' if len(others) == 1 else 'are none'} of them: pass samples=model.anchors_,"
-            " or some of these"
+            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
+            f"samples, and {join_words(others, most=3)} "
+            f"{'is none' if len(others) == 1 else 'are none'} of them: pass "
+            "samples=model.anchors_, or some of these"
         )
 
 
@@ -162,8 +174,9 @@ def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
         is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
         if not is_list or np.any((indices < 0) | (indices >= n_samples)):
             raise ValueError(
-                f"samples has the shape {indices.shape} and the type {indices.dtype}: pass a list "
-                f"of numbers from 0 to {n_samples - 1}, or np.flatnonzero(mask) for a mask"
+                f"samples has the shape {indices.shape} and the type {indices.dtype}: "
+                f"pass a list of numbers from 0 to {n_samples - 1}, or "
+                "np.flatnonzero(mask) for a mask"
             )
         indices = indices.astype(np.intp)
     count = n_samples if indices is None else len(indices)

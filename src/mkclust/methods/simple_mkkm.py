@@ -28,7 +28,8 @@ from mkclust.types import Array, Float
 
 # Adjusted Rand index of labels_ and baseline_labels_ below which a warning is given.
 OTHER_CLUSTERS = 0.8
-# Relative error of the compromise's eigenvalue sum: its clusters are only used for comparison.
+# Relative error of the compromise's eigenvalue sum: its clusters are only used for
+# comparison.
 COMPARED_TOLERANCE = 1e-5
 # Largest change of a weight at which the paper stops.
 PAPER_STEP = 1e-4
@@ -47,9 +48,10 @@ def solve_simple_mkkm(
 ) -> Solution:
     """Minimize the objective of `SimpleMKKM` to a certified relative gap.
 
-    Weights and eigenvectors are found together in a small subspace (`mkclust.engine.search`).
-    ``start`` is a partition to begin with, such as that of similar kernels. The last ``n_fixed``
-    kernels are added to the mix and have no weight. The other parameters are those of `SimpleMKKM`.
+    Weights and eigenvectors are found together in a small subspace
+    (`mkclust.engine.search`). ``start`` is a partition to begin with, such as that of
+    similar kernels. The last ``n_fixed`` kernels are added to the mix and have no
+    weight. The other parameters are those of `SimpleMKKM`.
     """
     result = search(
         stack,
@@ -107,15 +109,19 @@ def solve_reduced_gradient(
         gradient = 2 * gamma * alignments  # Theorem 1
         direction = reduced_direction(gamma, gradient)
         slope = float(direction @ gradient)
-        # The first guess moves no weight by more than a tenth; later ones start from the last step.
+        # The first guess moves no weight by more than a tenth; later ones start from
+        # the last step.
         guess = 0.1 / (np.abs(direction).max() or 1.0) if step is None else 4 * step
         guess = min(guess, longest_step(gamma, direction))
         step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
         if step == 0:
-            # Stationary: one kernel, or a kink from which no single gradient leads down.
+            # Stationary: one kernel, or a kink from which no single gradient leads
+            # down.
             converged = stopping == "step"
             break
-        converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
+        converged = stopping == "step" and bool(
+            np.max(np.abs(step * direction)) <= PAPER_STEP
+        )
         gamma, partition = gamma + step * direction, reached
         history.append(partition.value)
     allowed = tol * partition.value
@@ -139,7 +145,12 @@ def solve_reduced_gradient(
 
 
 def _armijo(
-    mixture: Mixture, gamma: Float, direction: Float, start: Relaxation, slope: float, step: float
+    mixture: Mixture,
+    gamma: Float,
+    direction: Float,
+    start: Relaxation,
+    slope: float,
+    step: float,
 ) -> tuple[float, Relaxation]:
     """Shorten a step until the decrease is a fair share of what the slope promises."""
     while slope < 0 and step * np.abs(direction).max() > np.finfo(np.float64).eps:
@@ -177,8 +188,8 @@ class CertifiedClusterer(RelaxedClusterer):
             advice = "raise tol, or pass kernels in float64 (rounding, or a tie of eigenvalues)"
             advice += "; solver='subspace' may get further" * hasattr(self, "solver")
         return (
-            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-            f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
+            f"stopped after {solution.n_iter} iterations at a certified relative gap "
+            f"of {solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
     def _further(self, stack: Stack, solution: Solution) -> list[Relaxation]:
@@ -226,17 +237,22 @@ class CertifiedClusterer(RelaxedClusterer):
             return
         if self.WARNS == "if views are set aside" and not agreement.set_aside:
             return
-        reason = "The views agree to different degrees, or another n_clusters may fit better"
+        reason = (
+            "The views agree to different degrees, or another n_clusters may fit better"
+        )
         if aside := agreement.set_aside:
-            share = solution.weights[[agreement.names.index(name) for name in aside]].sum()
+            share = solution.weights[
+                [agreement.names.index(name) for name in aside]
+            ].sum()
             reason = (
-                f"{share:.0%} of the weight is on views without clear agreement with the others "
-                f"({join_words(aside)})"
+                f"{share:.0%} of the weight is on views without clear agreement with "
+                f"the others ({join_words(aside)})"
             )
         warn(
-            "the learned weights find other clusters than those that the views agree on: the "
-            f"adjusted Rand index between labels_ and baseline_labels_ is {rand_index:.2f}. "
-            f"{reason}; use AgreementKKM, or AnchoredMKKM, which stays near them",
+            "the learned weights find other clusters than those that the views agree "
+            "on: the adjusted Rand index between labels_ and baseline_labels_ is "
+            f"{rand_index:.2f}. {reason}; use AgreementKKM, or AnchoredMKKM, which "
+            "stays near them",
             WeightsWarning,
         )
 
@@ -244,23 +260,27 @@ class CertifiedClusterer(RelaxedClusterer):
 class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
 
-    The weights minimize what the partition, the leading eigenvectors of the mix, maximizes:
+    The weights minimize what the partition, the leading eigenvectors of the mix,
+    maximizes:
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
-    **What "certified" means.** This relaxed problem is convex in the weights, and ``duality_gap_``
-    bounds how far the result is from its global minimum. It does not say that clusters exist, that
-    ``n_clusters`` is right, that the kernels are good, or that the k-means step is optimal.
+    **What "certified" means.** This relaxed problem is convex in the weights, and
+    ``duality_gap_`` bounds how far the result is from its global minimum. It does not
+    say that clusters exist, that ``n_clusters`` is right, that the kernels are good, or
+    that the k-means step is optimal.
 
-    **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
-    weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
-    without structure gets the largest. Read ``alignments_`` beside them. A `WeightsWarning` says if
-    the clusters are not those that the views agree on, which `AgreementKKM` finds.
+    **What a weight means.** ``weights_`` are mixing weights, not importance: at the
+    optimum a weight is inversely proportional to the kernel's agreement with the
+    consensus, so a kernel without structure gets the largest. Read ``alignments_``
+    beside them. A `WeightsWarning` says if the clusters are not those that the views
+    agree on, which `AgreementKKM` finds.
 
-    **Samples missing from views.** With ``missing_views="learn"``, the default, imputing missing
-    features in the direction that the partition predicts alternates with clustering; both maximize
-    the objective. ``duality_gap_`` is that of the last solve, for the imputed features.
+    **Samples missing from views.** With ``missing_views="learn"``, the default,
+    imputing missing features in the direction that the partition predicts alternates
+    with clustering; both maximize the objective. ``duality_gap_`` is that of the last
+    solve, for the imputed features.
 
     Parameters
     ----------
@@ -270,7 +290,8 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     {rounding}
     {common}
     weights_ : ndarray of shape (n_kernels,)
-        They sum to one. Not importance: a large weight means little agreement with the consensus.
+        They sum to one. Not importance: a large weight means little agreement with the
+        consensus.
     {coefficients}
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
@@ -295,8 +316,8 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
 
     SUMMARY = "whose squared weights minimize the alignment that a relaxed partition maximizes"
     REFERENCES = (
-        "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
-        "Kernel K-means. ICML, 2020.",
+        "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple "
+        "Multiple Kernel K-means. ICML, 2020.",
     )
     LEARNS_MISSING = True
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
@@ -309,8 +330,8 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
         super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(
-                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
-                "or stopping='gap' for the subspace solver"
+                "stopping='step' is the reduced gradient's rule: pass "
+                "solver='reduced-gradient', or stopping='gap' for the subspace solver"
             )
 
     def _solve(self, stack: Stack) -> Solution:
@@ -321,6 +342,8 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
         options = self._options("tol", "max_iter", "prove", "random_state")
         if self.solver == "reduced-gradient":
-            return solve_reduced_gradient(stack, self.n_clusters, stopping=self.stopping, **options)
+            return solve_reduced_gradient(
+                stack, self.n_clusters, stopping=self.stopping, **options
+            )
         start = None if previous is None else previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)

@@ -26,7 +26,8 @@ class Solution:
     objective : float
         The objective of this partition and these weights.
     history : ndarray of shape (n_iter,) or (n_iter + 1,)
-        The objective after each iteration, preceded by that of the start if it was evaluated.
+        The objective after each iteration, preceded by that of the start if it was
+        evaluated.
     converged : bool
         Whether the method's own stopping rule was met.
     coefficients : ndarray of shape (n_kernels,) or None
@@ -36,32 +37,37 @@ class Solution:
     kernel : Kernel or None
         The kernel that was relaxed, if it is not the combined one.
     projections : sequence of m arrays of shape (n_samples, n_clusters), or None
-        If the partition is not made of eigenvectors of a combined kernel, but still a function of
-        similarities: its rows are ``sum_p k_p(x) projections_p``.
+        If the partition is not made of eigenvectors of a combined kernel, but still a
+        function of similarities: its rows are ``sum_p k_p(x) projections_p``.
     rows : array of shape (n_samples, n_clusters) or None
         The training samples by these projections, if known.
     n_iter, n_passes : int
         Number of iterations, and how often every kernel was read.
     gap, certificate : float, Certificate or None
-        Largest relative distance to the global optimum, NaN if not bounded, and how it is known.
+        Largest relative distance to the global optimum, NaN if not bounded, and how it
+        is known.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
     cycle : int
         Length of the cycle that the iterates repeat, or zero.
     agreement, baseline : Agreement, Relaxation or None
-        What the kernels share, and the partition of their compromise, if the solver computed them.
+        What the kernels share, and the partition of their compromise, if the solver
+        computed them.
     included : sequence of int or None
         Which kernels are mixed, if others may be set aside.
     stack : Stack or None
-        The kernels that were solved, if samples missing from some were filled in or rescaled.
+        The kernels that were solved, if samples missing from some were filled in or
+        rescaled.
     fill_history : ndarray of shape (n_fills + 1,) or None
         The objective without fills, and after each fill.
     products : array of shape (n_kernels, n_samples, n_vectors) or None
         Every kernel times the ``basis``; a fit computes them if the solver did not.
     alignments : ndarray of shape (n_kernels,) or None
-        The share of each kernel's own top-k eigenvalue sum that the partition captures, if known.
+        The share of each kernel's own top-k eigenvalue sum that the partition captures,
+        if known.
     centers : ndarray of shape (n_clusters, n_clusters) or None
-        The centers of the clusters among the directions of the rows, if the solver found them.
+        The centers of the clusters among the directions of the rows, if the solver
+        found them.
     neighborhoods : object or None
         How new samples are embedded, if by neighborhoods.
     seconds : float
@@ -108,4 +114,8 @@ class Solution:
     @property
     def lower_bound(self) -> float:
         """The best certified lower bound, NaN if the method has none."""
-        return float("nan") if self.lower_bounds is None else float(np.max(self.lower_bounds))
+        return (
+            float("nan")
+            if self.lower_bounds is None
+            else float(np.max(self.lower_bounds))
+        )

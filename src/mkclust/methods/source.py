@@ -39,8 +39,8 @@ from mkclust.types import Array, Float
 
 # The refusal of dask arrays for exact kernels.
 LAZY = (
-    "X holds dask arrays, and exact kernels are computed in this process: pass NumPy arrays, or "
-    "fit with an approximation, such as mkclust.kernels.Nystroem(200)"
+    "X holds dask arrays, and exact kernels are computed in this process: pass NumPy "
+    "arrays, or fit with an approximation, such as mkclust.kernels.Nystroem(200)"
 )
 # The refusal of samples that differ from those of the fit.
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
@@ -66,9 +66,11 @@ class Source:
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
-    # How kernels were centered, scaled, filled and embedded; set by the fit, None for features.
+    # How kernels were centered, scaled, filled and embedded; set by the fit, None for
+    # features.
     extension: Any = None
-    # The neighborhoods, or links, that every kernel consists of, by name; None if of more.
+    # The neighborhoods, or links, that every kernel consists of, by name; None if of
+    # more.
     neighborhoods: ClassVar[Any] = {}
     # The numbers of the precomputed kernels, whose self-similarities can be passed.
     given_kernels: ClassVar[Any] = ()
@@ -82,7 +84,9 @@ class Source:
     @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
-        return None if self.given.missing is None else self.of_kernels(~self.given.missing)
+        return (
+            None if self.given.missing is None else self.of_kernels(~self.given.missing)
+        )
 
     def read(
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
@@ -105,7 +109,9 @@ class Source:
         """Return rows of samples of the fit by view, of which there are numbers of features."""
         return {}
 
-    def with_absent(self: Any, model: Any, samples: Samples, widths: Mapping[str, int]) -> Samples:
+    def with_absent(
+        self: Any, model: Any, samples: Samples, widths: Mapping[str, int]
+    ) -> Samples:
         """Return new samples with the views, or kernels, that a fit allows them to lack."""
         given = set(samples.names)
         used = set(widths) - set(self.unused(model))
@@ -115,8 +121,8 @@ class Source:
 
         if not used & given:
             raise ValueError(
-                f"X has {join_words(map(repr, samples.names))} only, and the model uses "
-                f"{join_words(map(repr, absent))}: pass at least one of these"
+                f"X has {join_words(map(repr, samples.names))} only, and the model "
+                f"uses {join_words(map(repr, absent))}: pass at least one of these"
             )
         warn(
             f"X lacks {join_words(map(repr, absent))}, which the model uses: taken as "
@@ -129,7 +135,9 @@ class Source:
         """Return whether new samples may lack whole views: some of the fit did, or could."""
         return model.table_options.join == "outer" or self.given.missing is not None
 
-    def match(self: Any, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
+    def match(
+        self: Any, model: Any, samples: Samples, unused: Sequence[str]
+    ) -> Samples:
         """Return views in the order of the fit, or refuse others."""
         samples = with_unused(samples, self.widths, unused)
         return match_views(samples, self.widths, self.given.columns)
@@ -139,9 +147,16 @@ class Source:
         used = np.asarray(model._used_kernels)
         if self.extension is not None:
             used = used | self.extension.active
-        names = model.kernel_names_ if self.given.kind == "kernels" else self.given.names
-        of_view = self.of_kernels(np.eye(len(names), dtype=bool))  # (n_views, n_kernels)
-        return [name for name, own in zip(names, of_view, strict=True) if not used[own].any()]
+        names = (
+            model.kernel_names_ if self.given.kind == "kernels" else self.given.names
+        )
+        # (n_views, n_kernels).
+        of_view = self.of_kernels(np.eye(len(names), dtype=bool))
+        return [
+            name
+            for name, own in zip(names, of_view, strict=True)
+            if not used[own].any()
+        ]
 
     def empty(self: Any, samples: Samples) -> np.ndarray:
         """Return which kernels have nothing of which samples, (n, m) of bool."""
@@ -189,9 +204,15 @@ class Source:
                     if kernels[p] is None:
                         continue
                     counts = (
-                        has_cluster if self.observed is None else has_cluster[self.observed[:, p]]
+                        has_cluster
+                        if self.observed is None
+                        else has_cluster[self.observed[:, p]]
                     )
-                    cross = matrices[place, ...] if is_foreign(matrices) else matrices[place]
+                    cross = (
+                        matrices[place, ...]
+                        if is_foreign(matrices)
+                        else matrices[place]
+                    )
                     total = to_host(cross @ to_device(counts.astype(float), cross))
                     found[part.rows[rows], p] = total <= 0
         return found
@@ -211,26 +232,38 @@ class FromKernels(Source):
         require_memory_beside_kernels(model, stack)
         return stack
 
-    def read(self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False) -> Samples:
+    def read(
+        self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
+    ) -> Samples:
         """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
         ids = training_index(model)
-        samples = read_samples(X, expected="precomputed", ids=ids, cross=is_new, observed=observed)
+        samples = read_samples(
+            X, expected="precomputed", ids=ids, cross=is_new, observed=observed
+        )
         names, n = model.kernel_names_, len(model.labels_)
         if is_new and set(samples.names) < set(names):
             samples = self.with_absent(model, samples, dict.fromkeys(names, n))
             unused = self.unused(model)
             samples = with_unused(samples, dict.fromkeys(unused, n), unused)
         if (count := count_parts(samples)) != len(names):
-            raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-        if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):  # no names given
+            raise ValueError(
+                f"X has {count} kernels, the model was fitted on {len(names)}"
+            )
+        # No names given.
+        if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):
             return samples
         if missing := [name for name in names if name not in samples.names]:
-            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}")
+            raise ValueError(
+                f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}"
+            )
         return samples.only(names)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return the samples for which a kernel has only zeros, by its number, if any."""
-        zero = [zero_samples(part, cross=self.extension is not None) for part in samples.parts]
+        zero = [
+            zero_samples(part, cross=self.extension is not None)
+            for part in samples.parts
+        ]
         return {number: rows for number, rows in enumerate(zero) if rows is not None}
 
     def similarities(
@@ -238,17 +271,27 @@ class FromKernels(Source):
     ) -> list[Similarities]:
         """Return the similarities of new samples to the training samples, kernel by kernel."""
         names, missing, found = model.kernel_names_, samples.missing, []
-        seen = np.ones((samples.n_samples, len(names)), bool) if missing is None else ~missing
+        seen = (
+            np.ones((samples.n_samples, len(names)), bool)
+            if missing is None
+            else ~missing
+        )
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(self.extension, self_similarity, seen.T)
-        kernels = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        kernels = [
+            as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)
+        ]
         check_one_place(kernels, names)
         for p, K in enumerate(kernels):
             rows = np.flatnonzero(seen[:, p])
             cross = self._training_columns(model, p, K, len(rows))
             row_sums(cross, names[p])  # refuses what is not finite
-            found.append(Similarities([p], rows, [cross], None if own[p] is None else own[p][None]))
+            found.append(
+                Similarities(
+                    [p], rows, [cross], None if own[p] is None else own[p][None]
+                )
+            )
         return found
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
@@ -257,12 +300,17 @@ class FromKernels(Source):
         if covered is not None and K.ndim == 2 and K.shape[1] == every:
             K = select(K, covered, axis=1)
         n = every if covered is None else len(covered)
-        has = np.ones(n, bool) if self.given.missing is None else ~self.given.missing[:, p]
+        has = (
+            np.ones(n, bool)
+            if self.given.missing is None
+            else ~self.given.missing[:, p]
+        )
         if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, has.sum()):
             rest = "" if has.all() else f", or to the {has.sum()} that it has"
             raise ValueError(
-                f"{model.kernel_names_[p]} has the shape {tuple(K.shape)}: expected similarities "
-                f"of {n_new} new samples (rows) to the {n} training samples (columns){rest}"
+                f"{model.kernel_names_[p]} has the shape {tuple(K.shape)}: expected "
+                f"similarities of {n_new} new samples (rows) to the {n} training "
+                f"samples (columns){rest}"
             )
         return K if K.shape[1] == has.sum() else select(K, np.flatnonzero(has), axis=1)
 
@@ -292,7 +340,9 @@ class FromViews(Source):
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
-        return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
+        return dict(
+            zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True)
+        )
 
     @property
     def widths(self) -> dict[str, int]:
@@ -302,13 +352,18 @@ class FromViews(Source):
     def rows_of_fit(self) -> dict[str, Array]:
         """Return the training views, without those of similarities."""
         rules = self.bank.rules_
-        return {n: rows for n, rows in self.bank.views_.items() if rules[n] != "precomputed"}
+        return {
+            n: rows for n, rows in self.bank.views_.items() if rules[n] != "precomputed"
+        }
 
     @property
     def parts(self) -> list[tuple[KernelBank, list[int]]]:
         """The bank of each view, and the numbers of its kernels."""
         views = np.asarray(self.bank.kernel_views_)
-        numbers = [np.flatnonzero(views == view).tolist() for view in range(len(self.bank.views_))]
+        numbers = [
+            np.flatnonzero(views == view).tolist()
+            for view in range(len(self.bank.views_))
+        ]
         return list(zip(map(self.bank.of_view, self.bank.views_), numbers, strict=True))
 
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
@@ -338,7 +393,9 @@ class FromViews(Source):
         names = self.bank.kernel_names_
         missing = None if self.observed is None else ~self.observed
         groups = self.given.groups
-        samples = Samples("kernels", names, tuple(parts), missing=missing, groups=groups)
+        samples = Samples(
+            "kernels", names, tuple(parts), missing=missing, groups=groups
+        )
         # Parts of one table count as one view: they prove nothing about each other.
         sources = self.given.source_numbers
         views = [sources[view] for view in self.bank.kernel_views_]
@@ -354,7 +411,9 @@ class FromViews(Source):
             seen[list(self.given_kernels)] = True
             values = check_self_similarity(self.extension, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
-        for (bank, places), (name, rows) in zip(self.parts, samples.observed.items(), strict=True):
+        for (bank, places), (name, rows) in zip(
+            self.parts, samples.observed.items(), strict=True
+        ):
             if not len(rows):
                 continue
             part = replace(samples.only([name]), missing=None)
@@ -371,7 +430,8 @@ class FromFeatures(Source):
     """Views that features stand for: new samples come as views, and are read in blocks."""
 
     widths: dict[str, int]  # numbers of columns of the views
-    # The feature maps of the views, and the matrix from features to rows of the embedding.
+    # The feature maps of the views, and the matrix from features to rows of the
+    # embedding.
     features: Any
     matrix: Array = None
     # Some rows of each view, to recognize its columns.
@@ -389,7 +449,11 @@ class FromFeatures(Source):
         zero, maps = {}, self.features.maps
         for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
             is_held = is_foreign(table) or in_memory(table)
-            if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
+            if (
+                is_held
+                and isinstance(map_, PreparedMap)
+                and map_.preparation.ignores_zeros
+            ):
                 zero[number] = map_.preparation.zero_rows(table)
         return zero
 
@@ -397,7 +461,9 @@ class FromFeatures(Source):
         """Return the compressed kernels themselves."""
         return stack
 
-    def mixed_entries(self, model: Any, samples: Samples, indices: np.ndarray | None) -> Array:
+    def mixed_entries(
+        self, model: Any, samples: Samples, indices: np.ndarray | None
+    ) -> Array:
         """Return the mixed kernel of features among some samples that the model was fitted on."""
         indices = np.arange(len(model.labels_)) if indices is None else indices
         rising, positions = np.unique(indices, return_inverse=True)
@@ -409,9 +475,14 @@ class FromFeatures(Source):
             if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
                 raise ValueError(OTHER_SAMPLES)
         features = [to_host(F)[positions] for F in self.features.of(block)]
-        return sum(float(c) * (F @ F.T) for c, F in zip(model.coefficients_, features, strict=True))
+        return sum(
+            float(c) * (F @ F.T)
+            for c, F in zip(model.coefficients_, features, strict=True)
+        )
 
-    def embed(self, model: Any, samples: Samples, self_similarity: Any) -> tuple[Array, np.ndarray]:
+    def embed(
+        self, model: Any, samples: Samples, self_similarity: Any
+    ) -> tuple[Array, np.ndarray]:
         """Embed new samples by their features, in blocks; features know no neighbors."""
         features, matrix = self.features, self.matrix
 
@@ -425,7 +496,9 @@ class FromFeatures(Source):
 
 def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
     """Return some samples of every view that has not too many columns, to recognize these by."""
-    numbers = np.sort(np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES])
+    numbers = np.sort(
+        np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES]
+    )
     block, found = blocks.take(numbers), {}
     for name, rows in block.items():
         index = block.index(name)
@@ -433,7 +506,10 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
         height = min(len(samples), MOST_ENTRIES // row_width(rows))
         if height >= min(len(samples), FEWEST_SAMPLES):
             # A copy: what the model keeps must not change with the arrays of its user.
-            found[name] = samples[:height], arrays_to_host(select(rows, slice(height))).copy()
+            found[name] = (
+                samples[:height],
+                arrays_to_host(select(rows, slice(height))).copy(),
+            )
     return found
 
 
@@ -444,10 +520,20 @@ def _as_stack(model: Any, kernels: Samples, validate: bool, **options: Any) -> S
     return replace(stack, groups=kernels.groups)
 
 
-def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[str]) -> Samples:
+def with_unused(
+    samples: Samples, widths: Mapping[str, int], unused: Collection[str]
+) -> Samples:
     """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
-    absent = {n: width for n, width in widths.items() if n in unused and n not in samples.names}
-    if not absent or samples.is_lazy or any(isinstance(p, RowSource) for p in samples.parts):
+    absent = {
+        n: width
+        for n, width in widths.items()
+        if n in unused and n not in samples.names
+    }
+    if (
+        not absent
+        or samples.is_lazy
+        or any(isinstance(p, RowSource) for p in samples.parts)
+    ):
         return samples
     n, like = samples.n_samples, samples.parts[0]
     like = like if is_foreign(like) else np.zeros(0)
@@ -463,7 +549,9 @@ def with_unused(samples: Samples, widths: Mapping[str, int], unused: Collection[
 
 def count_parts(samples: Samples) -> int:
     """Return the number of views or kernels."""
-    return sum(part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts)
+    return sum(
+        part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts
+    )
 
 
 def check_new_table(model: Any, samples: Samples) -> Samples:
@@ -471,11 +559,17 @@ def check_new_table(model: Any, samples: Samples) -> Samples:
     (table,) = samples.parts
     if is_foreign(table):  # on a device, which scikit-learn does not know
         return samples
-    options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
-    if TABLE in samples.columns:  # an array of encoded columns, compared by name already
+    options: dict[str, Any] = {
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": False,
+    }
+    # An array of encoded columns, compared by name already.
+    if TABLE in samples.columns:
         checked = check_array(table, accept_sparse="csr", **options)
     else:
-        checked = validate_data(model, table, reset=False, accept_sparse="csr", **options)
+        checked = validate_data(
+            model, table, reset=False, accept_sparse="csr", **options
+        )
     return replace(samples, parts=(check_view(checked, "X"),))
 
 
@@ -485,8 +579,9 @@ def check_self_similarity(
     """Return the similarities to themselves of the new samples that each kernel has seen."""
     if isinstance(self_similarity, pd.DataFrame):
         raise TypeError(
-            "self_similarity is a data frame, whose ids are not compared with those of X: pass an "
-            "array, with rows in the order of the kernels and columns in that of the new samples"
+            "self_similarity is a data frame, whose ids are not compared with those of "
+            "X: pass an array, with rows in the order of the kernels and columns in "
+            "that of the new samples"
         )
     check_masks(self_similarity, "self_similarity")
     values = to_host(arrays_to_host(self_similarity))
@@ -496,13 +591,16 @@ def check_self_similarity(
             "one row per kernel, one column per new sample"
         )
     # A kernel that was repaired may have had negative ones.
-    least = [-np.inf if each.is_repaired else 0.0 for each in extension.standardizations]
+    least = [
+        -np.inf if each.is_repaired else 0.0 for each in extension.standardizations
+    ]
     wrong = seen & ~(np.isfinite(values) & (values >= np.array(least)[:, None]))
     if np.any(wrong):
         kernel, sample = np.argwhere(wrong)[0]
         raise ValueError(
-            f"self_similarity is {values[kernel, sample]:g} for {extension.names[kernel]} and new "
-            f"sample {sample}, one of {int(wrong.sum())} entries that cannot be k(x, x): they are "
-            "NaN, infinite or negative"
+            f"self_similarity is {values[kernel, sample]:g} for "
+            f"{extension.names[kernel]} and new sample {sample}, one of "
+            f"{int(wrong.sum())} entries that cannot be k(x, x): they are NaN, "
+            "infinite or negative"
         )
     return [own[has] for own, has in zip(values, seen, strict=True)]

@@ -32,7 +32,10 @@ from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import measure_agreement
-from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
+from mkclust.methods.memory_checks import (
+    require_memory_for_features,
+    require_memory_for_views,
+)
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.mixture import leading_shares
 from mkclust.methods.out_of_sample import (
@@ -52,9 +55,11 @@ from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
-# Learning is worth its time from this share of missing samples on (benchmarks/missing_views.py).
+# Learning is worth its time from this share of missing samples on
+# (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
-# Up to this number of samples, kernels of which rows are read once are written out all the same.
+# Up to this number of samples, kernels of which rows are read once are written out all
+# the same.
 MOST_WRITTEN = 2048
 # Learned attributes with an entry per sample, and their value for such samples.
 PER_SAMPLE = {
@@ -64,21 +69,33 @@ PER_SAMPLE = {
     "sample_weights_": 0,
 }
 # Parts of a solution that a model has as attributes, with an underscore.
-SHOWN = ("weights", "coefficients", "objective", "history", "fill_history", "converged", "n_iter")
+SHOWN = (
+    "weights",
+    "coefficients",
+    "objective",
+    "history",
+    "fill_history",
+    "converged",
+    "n_iter",
+)
 
 
 class Training(NamedTuple):
     """What a model is fitted on: its kernels, of the samples of which any of them says anything."""
 
-    fitted: np.ndarray | None  # the numbers of the samples that are fitted; None if all are
+    # The numbers of the samples that are fitted; None if all are.
+    fitted: np.ndarray | None
     source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
-    # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m) of bool.
+    # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m)
+    # of bool.
     empty: np.ndarray
     lacks_neighbors: bool = False  # whether neighbors are what some samples are without
 
 
-def read_training(model: Any, X: Any, observed: Any = None, groups: Any = None) -> Samples:
+def read_training(
+    model: Any, X: Any, observed: Any = None, groups: Any = None
+) -> Samples:
     """Read what was passed to ``fit``."""
     options = model.table_options
     if model.approximation is not None:
@@ -90,7 +107,9 @@ def read_training(model: Any, X: Any, observed: Any = None, groups: Any = None) 
     return samples if groups is None else samples.with_groups(groups)
 
 
-def open_training(model: Any, samples: Samples, fitted: np.ndarray | None = None) -> Training:
+def open_training(
+    model: Any, samples: Samples, fitted: np.ndarray | None = None
+) -> Training:
     """Make the kernels of samples, all or some, without those of which no kernel says anything."""
     part = samples if fitted is None else samples.take(fitted)
     source, kernels = open_samples(model, part)
@@ -119,7 +138,9 @@ def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
     if samples.kind != "kernels":
         return _make_kernels(model, samples)
     if model.scale != "auto":
-        raise ValueError(f"scale={model.scale!r} with kernels: only views have columns to scale")
+        raise ValueError(
+            f"scale={model.scale!r} with kernels: only views have columns to scale"
+        )
     given = _without_arrays(samples, "precomputed kernels, taken as they are")
     return FromKernels(given=given), samples
 
@@ -132,7 +153,9 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         if model.READS_ROWS and samples.n_samples > MOST_WRITTEN:
             bank.set_params(on_the_fly=True)
     elif model.scale != "auto":
-        raise ValueError(f"scale={model.scale!r} with a KernelBank: pass scale to the bank")
+        raise ValueError(
+            f"scale={model.scale!r} with a KernelBank: pass scale to the bank"
+        )
     else:
         bank = clone(model.kernels)
     require_memory_for_views(model, bank, samples)
@@ -156,13 +179,14 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
         raise ValueError(
-            f"kernels={kernels!r} with an approximation: features stand for kernels of views; pass "
-            "views and kernels='auto', 'gaussian' or kinds by name, or approximation=None"
+            f"kernels={kernels!r} with an approximation: features stand for kernels of "
+            "views; pass views and kernels='auto', 'gaussian' or kinds by name, or "
+            "approximation=None"
         )
     if all(map(looks_like_kernel, samples.parts)):
         raise ValueError(
-            "X holds kernels, and an approximation makes features of views, samples x features: "
-            "pass the views, or approximation=None for kernels"
+            "X holds kernels, and an approximation makes features of views, samples x "
+            "features: pass the views, or approximation=None for kernels"
         )
     blocks, rules = as_blocks(samples), default_bank(True, kernels).rules
     require_memory_for_features(model, blocks)
@@ -196,7 +220,8 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         given = source.stack(model, training.kernels)
         solution = model.solve(given)
         if solution.agreement is None and given.n_kernels > 1:
-            # Measured on observed samples: learned values of missing ones agree with all views.
+            # Measured on observed samples: learned values of missing ones agree with
+            # all views.
             solution = replace(solution, agreement=measure_agreement(given))
         stack = given if solution.stack is None else solution.stack
         if solution.alignments is None and solution.products is None:
@@ -214,7 +239,9 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
         learned |= {"alignments_": alignments, "_used_kernels": used}
     if "observed_" in learned:
         views = learned.get("view_names_in_", learned["kernel_names_"])
-        labels, seen = (np.delete(learned[name], unused, 0) for name in ("labels_", "observed_"))
+        labels, seen = (
+            np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
+        )
         learned["missingness_"] = measure_missingness(labels, seen, views)
     _warn_of_fit(model, learned, solution)
     if fitted is not None or len(unused):
@@ -267,7 +294,9 @@ def _learn_labels(
         "observed_": None if missing is None else ~missing,
         "sample_ids_": given.ids,
         "view_names_in_": None if of_kernels else given.names,
-        "n_features_in_": stack.n_samples if of_kernels else sum(source.widths.values()),
+        "n_features_in_": stack.n_samples
+        if of_kernels
+        else sum(source.widths.values()),
         "feature_names_in_": None if columns is None else np.array(columns, object),
         "bank_": getattr(source, "bank", None),
         "approximation_error_": getattr(features, "trace_errors", None),
@@ -291,9 +320,13 @@ def _learn_labels(
         for each, relaxation in zip(further, relaxations, strict=True):
             other = replace(solution, relaxation=relaxation)
             options = {"form": rounded.form}
-            others.append(_cluster(model, stack, other, each, given.ids, uncovered, **options))
+            others.append(
+                _cluster(model, stack, other, each, given.ids, uncovered, **options)
+            )
     learned.update(solution.learned)
-    return learned | model._learned(stack, solution, labels, *(each.labels for each in others))
+    return learned | model._learned(
+        stack, solution, labels, *(each.labels for each in others)
+    )
 
 
 def _cluster(
@@ -332,40 +365,55 @@ def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> Non
             warn(learned["missingness_"].warning(), MissingnessWarning)
         is_scaled = model.SCALES_MISSING and model.missing_views is None
         is_scaled = is_scaled and not model._asks_to_learn
-        if is_scaled and (share := 1 - float(learned["observed_"].mean())) >= MUCH_MISSING:
+        if (
+            is_scaled
+            and (share := 1 - float(learned["observed_"].mean())) >= MUCH_MISSING
+        ):
             warn(
-                f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
-                "for it; learning the missing similarities gave better clusters in our "
-                "measurements: use AgreementKKM, which compares samples by what both have, or "
-                "SimpleMKKM with exact kernels, which learns them, or pass missing_views='rescale' "
-                "to keep scaling without this warning",
+                f"on average samples lack {share:.0%} of the views, and are scaled up "
+                "to make up for it; learning the missing similarities gave better "
+                "clusters in our measurements: use AgreementKKM, which compares "
+                "samples by what both have, or SimpleMKKM with exact kernels, which "
+                "learns them, or pass missing_views='rescale' to keep scaling without "
+                "this warning",
                 MissingViewsWarning,
             )
     if (n_found := count_clusters(learned["labels_"])) < k:
         warn(
-            f"{name}: k-means found only {n_found} nonempty cluster{'s' * (n_found > 1)} for "
-            f"n_clusters={k}. Either the kernels have fewer than {k} independent directions, or "
-            "many samples are alike; ask for fewer clusters, or add kernels or views that separate "
-            "the samples",
+            f"{name}: k-means found only {n_found} nonempty "
+            f"cluster{'s' * (n_found > 1)} for n_clusters={k}. Either the kernels have "
+            f"fewer than {k} independent directions, or many samples are alike; ask "
+            "for fewer clusters, or add kernels or views that separate the samples",
             FewerClustersWarning,
         )
     if not solution.converged:
-        warn(f"{name} did not converge: {model._explain_stop(solution)}", ConvergenceWarning)
+        warn(
+            f"{name} did not converge: {model._explain_stop(solution)}",
+            ConvergenceWarning,
+        )
 
 
 def spread_over_all(
-    learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
+    learned: dict[str, Any],
+    samples: Samples,
+    fitted: np.ndarray | None,
+    lost: np.ndarray,
 ) -> np.ndarray:
     """Spread what was learned over all samples, in place; return those without used entries."""
     n = samples.n_samples
     rows = np.arange(n) if fitted is None else fitted
-    # Lost are the positions among the fitted samples of those that only unused views have.
+    # Lost are the positions among the fitted samples of those that only unused views
+    # have.
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = spread_rows(select(learned[name], kept), rows[kept], n, value)
+            learned[name] = spread_rows(
+                select(learned[name], kept), rows[kept], n, value
+            )
     uncovered = np.delete(np.arange(n), rows[kept])
-    learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
+    learned["uncovered_samples_"] = (
+        uncovered if samples.ids is None else samples.ids[uncovered]
+    )
     if fitted is not None:
         if samples.missing is not None:
             learned["observed_"] = ~samples.missing
@@ -381,10 +429,11 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
     """Refuse more clusters than there are samples of which something is known."""
     if n_covered < max(n_clusters, 2):
         raise ValueError(
-            f"n_clusters={n_clusters}, but only {n_covered} of {count(n_samples, 'sample')} have "
-            "an entry in a view that is used, and there a neighbor if the view is compared by "
-            "neighborhoods; nothing is known of the others: ask for fewer clusters, add a view "
-            "that has them, or take a method that uses every view, such as AverageKKM"
+            f"n_clusters={n_clusters}, but only {n_covered} of "
+            f"{count(n_samples, 'sample')} have an entry in a view that is used, and "
+            "there a neighbor if the view is compared by neighborhoods; nothing is "
+            "known of the others: ask for fewer clusters, add a view that has them, or "
+            "take a method that uses every view, such as AverageKKM"
         )
 
 
@@ -393,7 +442,11 @@ def check_neighborhoods(
 ) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little."""
     by_name, observed = source.neighborhoods, source.observed
-    found = [(p, name, each) for p, (name, each) in enumerate(by_name.items()) if each is not None]
+    found = [
+        (p, name, each)
+        for p, (name, each) in enumerate(by_name.items())
+        if each is not None
+    ]
     if not found:
         return {}
 
@@ -404,16 +457,18 @@ def check_neighborhoods(
     for p, name, each in found:
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
-                f"in {name} every sample is in the neighborhood of every other, which says "
-                "nothing about clusters: pass fewer neighbors, or leave the kernel out"
+                f"in {name} every sample is in the neighborhood of every other, which "
+                "says nothing about clusters: pass fewer neighbors, or leave the "
+                "kernel out"
             )
         samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
         parts.append((each, samples))
         isolated = samples[each.isolated()]
         if len(isolated):
             warn(
-                f"in {name}, {_listed(isolated, called)} no neighbor (only similarities above zero "
-                "count): only the other kernels decide their clusters",
+                f"in {name}, {_listed(isolated, called)} no neighbor (only "
+                "similarities above zero count): only the other kernels decide their "
+                "clusters",
                 NeighborhoodsWarning,
             )
 
@@ -422,9 +477,9 @@ def check_neighborhoods(
     n_components = count_components(parts, n)
     if n_components > n_clusters:
         warn(
-            f"the neighborhoods of all kernels together form {n_components} groups that are not "
-            f"connected, and n_clusters={n_clusters}: the clusters join such groups arbitrarily; "
-            "raise neighbors, or ask for more clusters",
+            f"the neighborhoods of all kernels together form {n_components} groups "
+            f"that are not connected, and n_clusters={n_clusters}: the clusters join "
+            "such groups arbitrarily; raise neighbors, or ask for more clusters",
             NeighborhoodsWarning,
         )
     return {"n_components_": n_components}
@@ -432,5 +487,7 @@ def check_neighborhoods(
 
 def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
     """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids if there are any."""
-    words = "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
+    words = (
+        "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
+    )
     return words.format(join_words(samples if ids is None else ids[samples]))

@@ -19,10 +19,11 @@ class ConvergenceDisplay(Display):
     history : array-like of shape (s,)
         Values of the objective.
     lower_bounds : array-like of shape (s,), default=None
-        Certified lower bounds on the minimum, not finite if unknown; None if there are none.
+        Certified lower bounds on the minimum, not finite if unknown; None if there are
+        none.
     gap : float, default=None
-        The certified relative gap at the end, ``duality_gap_`` of a fit. It includes what the
-        residuals of the eigenvectors leave open.
+        The certified relative gap at the end, ``duality_gap_`` of a fit. It includes
+        what the residuals of the eigenvectors leave open.
 
     Examples
     --------
@@ -44,8 +45,15 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
-        return {"history": model.history_, "lower_bounds": bounds, "gap": gap, **options}
+        bounds, gap = (
+            getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_")
+        )
+        return {
+            "history": model.history_,
+            "lower_bounds": bounds,
+            "gap": gap,
+            **options,
+        }
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 3.6
@@ -56,16 +64,31 @@ class ConvergenceDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         steps = np.arange(len(self.history))
-        marks: dict[str, Any] = {"marker": "o" if len(steps) <= 40 else "", "markersize": 4}
+        marks: dict[str, Any] = {
+            "marker": "o" if len(steps) <= 40 else "",
+            "markersize": 4,
+        }
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
         if self.lower_bounds is not None:
-            ax.plot(steps, self.lower_bounds, color=ORANGE, label="certified lower bound", **marks)
+            ax.plot(
+                steps,
+                self.lower_bounds,
+                color=ORANGE,
+                label="certified lower bound",
+                **marks,
+            )
             band = self.lower_bounds, self.history
             ax.fill_between(steps, *band, color=FAINT, alpha=0.15, linewidth=0)
             # Above the curves, where it covers nothing.
-            place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
-            ax.legend(**place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0)
+            place: dict[str, Any] = {
+                "loc": "lower left",
+                "bbox_to_anchor": (0, 1),
+                "ncols": 3,
+            }
+            ax.legend(
+                **place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0
+            )
         known = self.gap is not None and np.isfinite(self.gap)
         gap = f": certified relative gap {self.gap:.1e}" if known else ""
         pad = 8 if self.lower_bounds is None else 24
@@ -85,7 +108,8 @@ class NumberOfClustersDisplay(Display):
     n_clusters : int
         The number that fits best, marked in all panels.
     null_eigengaps, null_silhouettes : array-like of shape (2, s), default=None
-        Lower and upper edges of what the criteria reach on data without clusters; shaded.
+        Lower and upper edges of what the criteria reach on data without clusters;
+        shaded.
 
     Attributes
     ----------
@@ -110,42 +134,67 @@ class NumberOfClustersDisplay(Display):
     null_silhouettes: Any = None
 
     @classmethod
-    def from_suggestion(cls, result: Any, *, ax: Any = None) -> "NumberOfClustersDisplay":
+    def from_suggestion(
+        cls, result: Any, *, ax: Any = None
+    ) -> "NumberOfClustersDisplay":
         """Draw what ``mkclust.suggest_n_clusters`` returns, in new axes or given ones."""
-        found: dict[str, Any] = {name: getattr(result, name, None) for name in cls.__annotations__}
+        found: dict[str, Any] = {
+            name: getattr(result, name, None) for name in cls.__annotations__
+        }
         return cls(**found).plot(ax)
 
     def _words(self) -> str:
-        shaded = "" if self.null_silhouettes is None else " Shaded: values without clusters."
+        shaded = (
+            "" if self.null_silhouettes is None else " Shaded: values without clusters."
+        )
         return f"Three criteria, each the larger the better.{shaded}"
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
         k_values, best = np.asarray(self.k_values), self.n_clusters
-        self.axes_ = [ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)]
+        self.axes_ = [
+            ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)
+        ]
         for panel, name, values, null in (
             (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
             (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
             (self.axes_[2], "resamples", self.stabilities, None),
         ):
             criterion = np.asarray(values, dtype=float)
-            panel.plot(k_values, criterion, color=BLUE, marker="o", markersize=4, linewidth=1.4)
+            panel.plot(
+                k_values, criterion, color=BLUE, marker="o", markersize=4, linewidth=1.4
+            )
             panel.margins(y=0.2)
             _frame(panel, k_values)
-            corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
+            corner: dict[str, Any] = {
+                "ha": "right",
+                "va": "bottom",
+                "transform": panel.transAxes,
+            }
             if not np.isfinite(criterion).any():
                 panel.text(1, 1.01, "unknown", fontsize=8, **corner)
             panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
             for value in criterion[(k_values == best) & np.isfinite(criterion)]:
                 panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
-                beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
-                panel.annotate(f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside)
+                beside: dict[str, Any] = {
+                    "textcoords": "offset points",
+                    "xytext": (8, 6),
+                }
+                panel.annotate(
+                    f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside
+                )
             if null is not None and np.isfinite(null).any():
-                panel.fill_between(k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0)
-                panel.text(1, 1.01, "shaded: reached without clusters", fontsize=8, **corner)
+                panel.fill_between(
+                    k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0
+                )
+                panel.text(
+                    1, 1.01, "shaded: reached without clusters", fontsize=8, **corner
+                )
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        set_titles(self.axes_[0], f"Number of clusters: {best} fit best", y="eigengap", pad=20)
+        set_titles(
+            self.axes_[0], f"Number of clusters: {best} fit best", y="eigengap", pad=20
+        )
         self.axes_[-1].set_xlabel("number of clusters")
 
 

@@ -21,18 +21,21 @@ MAX_NAMED = 30
 class EmbeddingDisplay(Display):
     """The samples on a map of the embedding, colored by cluster.
 
-    ``EmbeddingDisplay.from_estimator(model)`` makes it. Neighbors in the embedding are neighbors on
-    the map (t-SNE); positions say little else, and are not used to cluster. Ten samples or fewer
-    are drawn on the two axes along which they spread most.
+    ``EmbeddingDisplay.from_estimator(model)`` makes it. Neighbors in the embedding are
+    neighbors on the map (t-SNE); positions say little else, and are not used to
+    cluster. Ten samples or fewer are drawn on the two axes along which they spread
+    most.
 
     Parameters
     ----------
     embedding : array-like of shape (n, k)
-        The relaxed partition matrix; its rows are scaled to length one, as k-means uses them.
+        The relaxed partition matrix; its rows are scaled to length one, as k-means uses
+        them.
     labels : array-like of int of shape (n,)
         The cluster of each sample; samples labeled -1 are left out.
     max_samples : int, default=2000
-        If there are more samples, a random subset of this size is drawn, clusters in proportion.
+        If there are more samples, a random subset of this size is drawn, clusters in
+        proportion.
 
     Attributes
     ----------
@@ -56,21 +59,31 @@ class EmbeddingDisplay(Display):
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
-        self.samples, self.sizes = sample_clusters(labels, self.max_samples), cluster_sizes(labels)
+        self.samples, self.sizes = (
+            sample_clusters(labels, self.max_samples),
+            cluster_sizes(labels),
+        )
         self.embedding = to_host(select(self.embedding, self.samples))
         self.labels = labels[self.samples]
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        return {"embedding": model._rows_of(model.embedding_), "labels": model.labels_, **options}
+        return {
+            "embedding": model._rows_of(model.embedding_),
+            "labels": model.labels_,
+            **options,
+        }
 
     @cached_property
     def _coordinates(self) -> np.ndarray:
         """Coordinates of the unit rows on principal axes, at least two."""
-        # The embedding is unique only up to a rotation, so signs are chosen by the points.
+        # The embedding is unique only up to a rotation, so signs are chosen by the
+        # points.
         lengths = np.linalg.norm(self.embedding, axis=1, keepdims=True)
         rows = self.embedding / np.where(lengths > 0, lengths, 1)
-        vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+        vectors, values, _ = np.linalg.svd(
+            rows - rows.mean(axis=0), full_matrices=False
+        )
         coordinates = vectors * values
         coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
         # Rotations differ in the last digits, which t-SNE would enlarge.
@@ -90,14 +103,25 @@ class EmbeddingDisplay(Display):
         from sklearn.manifold import TSNE  # slow to import, and only needed here
         from threadpoolctl import threadpool_limits
 
-        # As wide as scikit-learn begins; noise separates copies of a sample, and rows on a line.
+        # As wide as scikit-learn begins; noise separates copies of a sample, and rows
+        # on a line.
         noise = np.random.default_rng(0).normal(scale=1e-5, size=plane.shape)
         start = 1e-4 * plane / plane[:, 0].std() + noise
         # About as many neighbors as a cluster has: more would mix small clusters.
         perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
-        options: dict[str, Any] = {"max_iter": 500, "n_iter_without_progress": 100, "angle": 0.8}
-        tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0, **options)
-        # Several threads would add up in any order, which hundreds of steps would make visible.
+        options: dict[str, Any] = {
+            "max_iter": 500,
+            "n_iter_without_progress": 100,
+            "angle": 0.8,
+        }
+        tsne = TSNE(
+            perplexity=perplexity,
+            init=start.astype(np.float32),
+            random_state=0,
+            **options,
+        )
+        # Several threads would add up in any order, which hundreds of steps would make
+        # visible.
         with threadpool_limits(1):
             return np.asarray(tsne.fit_transform(self._coordinates), dtype=float)
 
@@ -109,8 +133,8 @@ class EmbeddingDisplay(Display):
         text = "The two axes along which the samples spread most."
         if self.is_map:
             text = (
-                "Neighbors in the embedding are neighbors here; distances between far clusters "
-                "mean little. Positions are not used to cluster."
+                "Neighbors in the embedding are neighbors here; distances between far "
+                "clusters mean little. Positions are not used to cluster."
             )
         if len(self.sizes) <= MAX_NAMED:
             text += " Labels: cluster (samples)."
@@ -139,8 +163,13 @@ class EmbeddingDisplay(Display):
         set_titles(ax, title, "\n".join(wrap(self.caption, 76)))
         for cluster in np.unique(self.labels).tolist() if k <= MAX_NAMED else ():
             here = self.points[self.labels == cluster]
-            # The sample nearest to the median: if a cluster is in two pieces, in one of them.
-            medoid = here[np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()]
-            label = ax.text(*medoid, f"{cluster} ({self.sizes[cluster]:,})", ha="center")
+            # The sample nearest to the median: if a cluster is in two pieces, in one of
+            # them.
+            medoid = here[
+                np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()
+            ]
+            label = ax.text(
+                *medoid, f"{cluster} ({self.sizes[cluster]:,})", ha="center"
+            )
             label.set(va="center", color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])

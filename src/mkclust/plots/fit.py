@@ -26,14 +26,20 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        With weights, convergence (or, if the solver took one step, the agreement of the views),
-        the embedding, and the classes. A notebook shows it, ``savefig`` writes it.
+        With weights, convergence (or, if the solver took one step, the agreement of the
+        views), the embedding, and the classes. A notebook shows it, ``savefig`` writes
+        it.
     """
     from matplotlib.figure import Figure
 
     heights = [max(3.6, 0.21 * min(len(model.weights_), 60) + 1.5), 5.4]
-    panels: Any = [["weights", "solver"], ["embedding", "embedding" if y is None else "classes"]]
-    figure = Figure(figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white")
+    panels: Any = [
+        ["weights", "solver"],
+        ["embedding", "embedding" if y is None else "classes"],
+    ]
+    figure = Figure(
+        figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white"
+    )
     axes: Any = figure.subplot_mosaic(panels, height_ratios=heights)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     KernelWeightsDisplay.from_estimator(model, ax=axes["weights"])

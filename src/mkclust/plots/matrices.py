@@ -8,14 +8,23 @@ import numpy as np
 import pandas as pd
 
 from mkclust.linalg import to_host
-from mkclust.plots.style import BLUE, INK, ORANGE, Display, format_range, set_titles, shorten
+from mkclust.plots.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    Display,
+    format_range,
+    set_titles,
+    shorten,
+)
 
 
 @dataclass(eq=False, kw_only=True)
 class AgreementDisplay(Display):
     """How much every two views share, and which are not used.
 
-    ``mkclust.agreement(X).plot()`` or ``AgreementDisplay.from_estimator(model)`` makes it.
+    ``mkclust.agreement(X).plot()`` or ``AgreementDisplay.from_estimator(model)`` makes
+    it.
 
     Parameters
     ----------
@@ -43,7 +52,9 @@ class AgreementDisplay(Display):
 
     def _words(self) -> str:
         pairs = np.asarray(self.alignments)[~np.eye(len(self.kernel_names), dtype=bool)]
-        brackets = "" if np.all(self.weights) else " In brackets: views that are not used."
+        brackets = (
+            "" if np.all(self.weights) else " In brackets: views that are not used."
+        )
         return f"Two views share {format_range(pairs)}: 1 means copies, 0 nothing.{brackets}"
 
     def _draw(self, ax: Any) -> None:
@@ -52,8 +63,12 @@ class AgreementDisplay(Display):
             shorten(name) if weight > 0 else f"({shorten(name)})"
             for name, weight in zip(self.kernel_names, self.weights, strict=True)
         ]
-        cells = [[f"{round(value, 2) + 0.0:.2f}" for value in row] for row in values.tolist()]
-        image = _draw_matrix(ax, values, names, names, cells, cmap="Blues", vmin=0, vmax=1)
+        cells = [
+            [f"{round(value, 2) + 0.0:.2f}" for value in row] for row in values.tolist()
+        ]
+        image = _draw_matrix(
+            ax, values, names, names, cells, cmap="Blues", vmin=0, vmax=1
+        )
         for label in ax.get_xticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
         if not ax.texts:
@@ -104,8 +119,8 @@ class ClassesDisplay(Display):
     def _words(self) -> str:
         largest = self.counts.max(axis=1).sum() / self.counts.to_numpy().sum()
         return (
-            f"Shades are shares of a class. {largest:.0%} of the samples are of the most frequent "
-            "class of their cluster."
+            f"Shades are shares of a class. {largest:.0%} of the samples are of the "
+            "most frequent class of their cluster."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -126,7 +141,8 @@ class ClassesDisplay(Display):
 class DescriptionDisplay(Display):
     """How clusters differ in the features that set them apart.
 
-    ``mkclust.describe(model, tables).plot()`` makes it. Two standard deviations have full color.
+    ``mkclust.describe(model, tables).plot()`` makes it. Two standard deviations have
+    full color.
 
     Parameters
     ----------
@@ -157,8 +173,8 @@ class DescriptionDisplay(Display):
         row, cluster = map(int, np.unravel_index(largest, self.differences.shape))
         return (
             "Blue is above the rest, orange below. The largest difference, "
-            f"{self.differences[row, cluster]:+.1f} standard deviations, is that of cluster "
-            f"{cluster} in {self.features[row]}."
+            f"{self.differences[row, cluster]:+.1f} standard deviations, is that of "
+            f"cluster {cluster} in {self.features[row]}."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -169,12 +185,21 @@ class DescriptionDisplay(Display):
             ax.set_axis_off()
             set_titles(ax, f"{title}: no feature stands out")
             return
-        hues = LinearSegmentedColormap.from_list("low to high", [ORANGE, "#ffffff", BLUE])
-        shades: dict[str, Any] = {"cmap": hues.with_extremes(bad="#f0f0f0"), "vmin": -2, "vmax": 2}
+        hues = LinearSegmentedColormap.from_list(
+            "low to high", [ORANGE, "#ffffff", BLUE]
+        )
+        shades: dict[str, Any] = {
+            "cmap": hues.with_extremes(bad="#f0f0f0"),
+            "vmin": -2,
+            "vmax": 2,
+        }
         rows = [shorten(name, 34) for name in self.features]
         columns = [f"{cluster}\n{size:,}" for cluster, size in enumerate(self.sizes)]
         cells = [
-            ["0" if abs(value) < 0.05 else f"{value:+.1f}".replace("+nan", "") for value in row]
+            [
+                "0" if abs(value) < 0.05 else f"{value:+.1f}".replace("+nan", "")
+                for value in row
+            ]
             for row in self.differences.tolist()
         ]
         values = np.ma.masked_invalid(self.differences)
@@ -186,14 +211,21 @@ class DescriptionDisplay(Display):
 
 
 def _draw_matrix(
-    ax: Any, values: Any, rows: list[str], columns: list[str], cells: list[list[Any]], **shades: Any
+    ax: Any,
+    values: Any,
+    rows: list[str],
+    columns: list[str],
+    cells: list[list[Any]],
+    **shades: Any,
 ) -> Any:
     """Draw a matrix as shades, its cells written out if they are few; return the image."""
     image = ax.imshow(values, interpolation="nearest", **shades)
     for axis, names, limit in ((ax.yaxis, rows, 60), (ax.xaxis, columns, 25)):
         every, size = -(-len(names) // limit), 9 if len(names) <= 30 else 7
         # A dollar sign in a name is not a formula.
-        axis.set_ticks(range(0, len(names), every), names[::every], size=size, parse_math=False)
+        axis.set_ticks(
+            range(0, len(names), every), names[::every], size=size, parse_math=False
+        )
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     # The numbers of more columns would not fit into their cells.

@@ -15,9 +15,10 @@ from mkclust.plots.style import INK, Display, set_titles
 class SortedKernelDisplay(Display):
     """The similarities by which a model clusters, as a matrix sorted by cluster.
 
-    Clear clusters are dark squares along the diagonal; dark areas beside it are what two clusters
-    share. Within a cluster the samples most similar to it come first.
-    ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` draws at most that many.
+    Clear clusters are dark squares along the diagonal; dark areas beside it are what
+    two clusters share. Within a cluster the samples most similar to it come first.
+    ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` draws at most that
+    many.
 
     Parameters
     ----------
@@ -52,15 +53,21 @@ class SortedKernelDisplay(Display):
         self.sizes = cluster_sizes(self.labels) if self.sizes is None else self.sizes
 
     @classmethod
-    def _read(cls, model: Any, X: Any, max_samples: int = 500, **options: Any) -> dict[str, Any]:
+    def _read(
+        cls, model: Any, X: Any, max_samples: int = 500, **options: Any
+    ) -> dict[str, Any]:
         labels = to_host(model.labels_, None)
         sizes = cluster_sizes(labels)
-        anchors = getattr(model, "anchors_", np.arange(len(labels)))  # others have no kernels
+        # Others have no kernels.
+        anchors = getattr(model, "anchors_", np.arange(len(labels)))
         samples = anchors[sample_clusters(labels[anchors], max_samples)]
         kernel = to_host(model.mixed_kernel(X, samples))
         same = labels[samples][:, None] == labels[samples]
         order = np.lexsort((-(kernel * same).sum(axis=1), labels[samples]))
-        note, n = model.describe_mixed_kernel().replace(" (", "\n(", 1), sum(sizes.values())
+        note, n = (
+            model.describe_mixed_kernel().replace(" (", "\n(", 1),
+            sum(sizes.values()),
+        )
         if len(samples) < n:
             note += f"\n{len(samples):,} of {n:,} samples drawn, clusters in proportion"
             note += ", from the anchors" * hasattr(model, "anchors_")
@@ -75,8 +82,8 @@ class SortedKernelDisplay(Display):
             return "Similarities of the samples, sorted by cluster."
         within, between = self.kernel[same & pairs].mean(), self.kernel[~same].mean()
         return (
-            f"Two samples of one cluster have a mean similarity of {within:.3g}, two of different "
-            f"clusters {between:.3g}."
+            f"Two samples of one cluster have a mean similarity of {within:.3g}, two "
+            f"of different clusters {between:.3g}."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -84,9 +91,14 @@ class SortedKernelDisplay(Display):
         starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
         ends = np.r_[starts[1:], s]
         others = self.kernel[~np.eye(s, dtype=bool)] if s > 1 else self.kernel
-        # A few entries, such as those of samples with themselves, would take all shades.
+        # A few entries, such as those of samples with themselves, would take all
+        # shades.
         low, high = np.quantile(others, [0.01, 0.99])
-        shades: dict[str, Any] = {"cmap": "Blues", "vmin": low, "vmax": max(high, low + 1e-9)}
+        shades: dict[str, Any] = {
+            "cmap": "Blues",
+            "vmin": low,
+            "vmax": max(high, low + 1e-9),
+        }
         shades |= {"aspect": "auto", "interpolation": "nearest", "rasterized": True}
         image = ax.imshow(self.kernel, extent=(0, s, s, 0), **shades)
         # Lines between more clusters would cover the entries.
@@ -95,12 +107,21 @@ class SortedKernelDisplay(Display):
             ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.
         wide = ends - starts >= s / 32
-        middles, clusters = ((starts + ends) / 2)[wide], self.labels[starts][wide].tolist()
-        ax.set_yticks(middles, [f"{cluster} ({sizes[cluster]:,})" for cluster in clusters])
+        middles, clusters = (
+            ((starts + ends) / 2)[wide],
+            self.labels[starts][wide].tolist(),
+        )
+        ax.set_yticks(
+            middles, [f"{cluster} ({sizes[cluster]:,})" for cluster in clusters]
+        )
         ax.set_xticks(middles, [f"{cluster}" for cluster in clusters])
-        ax.tick_params(length=0, labelsize=9 if len(clusters) <= 12 else 7.5, labelcolor=INK)
+        ax.tick_params(
+            length=0, labelsize=9 if len(clusters) <= 12 else 7.5, labelcolor=INK
+        )
         bar = ax.figure.colorbar(image, ax=ax, extend="both", extendfrac=0.02)
         bar.ax.tick_params(labelsize=8, length=2)
         bar.set_label("similarity", fontsize=9)
         title = f"Similarities sorted by cluster ({len(sizes)} cluster{'s' * (len(sizes) != 1)})"
-        set_titles(ax, title, f"cluster\n{self.note}".strip(), "cluster (number of samples)")
+        set_titles(
+            ax, title, f"cluster\n{self.note}".strip(), "cluster (number of samples)"
+        )

@@ -18,16 +18,24 @@ if TYPE_CHECKING:
 BLUE, ORANGE = "#2b6ca3", "#d98324"
 # Text and main lines, and what stays in the background.
 INK, FAINT = "#222222", "#8a8a8a"
-# Twelve colors, told apart under deuteranopia and protanopia too; more clusters reuse them.
-PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#EE3377", "#66CCEE", "#994F00")
+# Twelve colors, told apart under deuteranopia and protanopia too; more clusters reuse
+# them.
+PALETTE: tuple[str, ...] = (
+    "#332288",
+    "#DDAA33",
+    "#44AA99",
+    "#EE3377",
+    "#66CCEE",
+    "#994F00",
+)
 PALETTE += ("#785EF0", "#DDCC77", "#882255", "#222222", "#4477AA", "#661100")
 
 
 class Display:
     """Base of all displays.
 
-    A child stores arrays, reads them from a model (`_read`), draws them (`_draw`), and says their
-    size in inches (`_size`) and what they show (`_words`).
+    A child stores arrays, reads them from a model (`_read`), draws them (`_draw`), and
+    says their size in inches (`_size`) and what they show (`_words`).
 
     Attributes
     ----------
@@ -61,7 +69,9 @@ class Display:
         """
         check_is_fitted(model)
         if not hasattr(model, "alignments_"):
-            raise TypeError(f"{type(model).__name__}: pass a fitted clusterer of mkclust")
+            raise TypeError(
+                f"{type(model).__name__}: pass a fitted clusterer of mkclust"
+            )
         return cls(**cls._read(model, X, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -71,8 +81,8 @@ class Display:
                 import matplotlib.pyplot as plt
             except ImportError as error:
                 raise ImportError(
-                    f"{type(self).__name__} draws with matplotlib, which is not installed: "
-                    "pip install 'mkclust[plot]'"
+                    f"{type(self).__name__} draws with matplotlib, which is not "
+                    "installed: pip install 'mkclust[plot]'"
                 ) from error
             _, ax = plt.subplots(figsize=self.figsize, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
@@ -112,5 +122,7 @@ def shorten(name: Any, limit: int = 26) -> str:
 
 def format_range(values: np.ndarray) -> str:
     """Return "0.10 to 0.25", or one number if both ends read the same."""
-    first, last = (f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max()))
+    first, last = (
+        f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max())
+    )
     return first if first == last else f"{first} to {last}"

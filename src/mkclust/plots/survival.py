@@ -22,14 +22,16 @@ class SurvivalDisplay(Display):
     events : array-like of shape (n,)
         1 for an event, 0 for censored.
     labels : array-like of int of shape (n,)
-        The cluster of each sample; samples labeled -1, or without time or event, are left out.
+        The cluster of each sample; samples labeled -1, or without time or event, are
+        left out.
     time_name : str, default="time"
         The title of the axis of times.
 
     Attributes
     ----------
     curves : dict
-        For each cluster the times of its events, and the shares without an event up to then.
+        For each cluster the times of its events, and the shares without an event up to
+        then.
 
     Examples
     --------
@@ -46,12 +48,21 @@ class SurvivalDisplay(Display):
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
-        times, events = (np.asarray(each, dtype=float) for each in (self.times, self.events))
+        times, events = (
+            np.asarray(each, dtype=float) for each in (self.times, self.events)
+        )
         known = np.isfinite(times) & np.isfinite(events) & (labels >= 0)
-        self.times, self.events, self.labels = times[known], events[known], labels[known]
+        self.times, self.events, self.labels = (
+            times[known],
+            events[known],
+            labels[known],
+        )
         self.curves = {}
         for cluster in np.unique(self.labels).tolist():
-            own, happened = self.times[self.labels == cluster], self.events[self.labels == cluster]
+            own, happened = (
+                self.times[self.labels == cluster],
+                self.events[self.labels == cluster],
+            )
             steps, deaths = np.unique(own[happened == 1], return_counts=True)
             shares = np.cumprod(1 - deaths / np.sum(own >= steps[:, None], axis=1))
             self.curves[cluster] = steps, shares
@@ -70,15 +81,19 @@ class SurvivalDisplay(Display):
     def medians(self) -> dict[int, float]:
         """The time until half of the samples of each cluster have had an event; NaN if never."""
         found = {c: steps[shares <= 0.5] for c, (steps, shares) in self.curves.items()}
-        return {cluster: float(min(steps, default=np.nan)) for cluster, steps in found.items()}
+        return {
+            cluster: float(min(steps, default=np.nan))
+            for cluster, steps in found.items()
+        }
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 3.9 + 0.19 * len(self.curves)
 
     def _words(self) -> str:
         return (
-            f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} with an "
-            "event: the share of each cluster that has had none. Ticks: censored samples."
+            f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} "
+            "with an event: the share of each cluster that has had none. Ticks: "
+            "censored samples."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -88,7 +103,10 @@ class SurvivalDisplay(Display):
         ticks = np.asarray(MaxNLocator(6).tick_values(0, end))
         ticks = ticks[(ticks >= 0) & (ticks <= end)]
         for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
-            own, color = self.times[self.labels == cluster], PALETTE[cluster % len(PALETTE)]
+            own, color = (
+                self.times[self.labels == cluster],
+                PALETTE[cluster % len(PALETTE)],
+            )
             x, y = np.r_[0, steps, own.max()], np.r_[1, shares, min(shares, default=1)]
             ax.step(x, y, where="post", color=color, linewidth=1.6)
             censored = own[self.events[self.labels == cluster] == 0]
@@ -96,7 +114,9 @@ class SurvivalDisplay(Display):
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
             beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (4, 0)}
             name: dict[str, Any] = {"color": color, "fontweight": "bold"}
-            ax.annotate(f"{cluster}", (x[-1], y[-1]), fontsize=10, va="center", **beside, **name)
+            ax.annotate(
+                f"{cluster}", (x[-1], y[-1]), fontsize=10, va="center", **beside, **name
+            )
             # The numbers at risk, a row for each cluster below the axis.
             self._write(ax, -0.08 * end, row, f"{cluster}", **name)
             for tick in ticks:
@@ -106,9 +126,18 @@ class SurvivalDisplay(Display):
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["bottom", "left"]].set_color(FAINT)
         ax.tick_params(labelsize=9, color=FAINT)
-        set_titles(ax, "Survival by cluster", shorten(self.time_name, 60), "share without an event")
+        set_titles(
+            ax,
+            "Survival by cluster",
+            shorten(self.time_name, 60),
+            "share without an event",
+        )
 
     def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
         place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
-        place |= {"textcoords": "offset points", "xytext": (0, -54 - 12 * row), "fontsize": 8.5}
+        place |= {
+            "textcoords": "offset points",
+            "xytext": (0, -54 - 12 * row),
+            "fontsize": 8.5,
+        }
         ax.annotate(text, (x, 0), **place, **style)

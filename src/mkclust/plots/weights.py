@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.plots.style import BLUE, INK, ORANGE, Display, format_range, set_titles, shorten
+from mkclust.plots.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    Display,
+    format_range,
+    set_titles,
+    shorten,
+)
 from mkclust.text import join_words
 
 # Of more kernels, only every second, third ... one is named.
@@ -18,8 +26,9 @@ MAX_NAMED = 60
 class KernelWeightsDisplay(Display):
     """The weights of the kernels to the left, and their alignments to the right.
 
-    ``KernelWeightsDisplay.from_estimator(model)`` makes it. Weights are never drawn alone: without
-    the alignments they are easily taken for importance. The two sides have scales of their own.
+    ``KernelWeightsDisplay.from_estimator(model)`` makes it. Weights are never drawn
+    alone: without the alignments they are easily taken for importance. The two sides
+    have scales of their own.
 
     Parameters
     ----------
@@ -28,7 +37,8 @@ class KernelWeightsDisplay(Display):
     weights : array-like of shape (m,)
         Mixing weights, not negative.
     alignments : array-like of shape (m,)
-        The share, from 0 to 1, of each kernel's own best value that the consensus captures.
+        The share, from 0 to 1, of each kernel's own best value that the consensus
+        captures.
     note : str, default=""
         The sentence below the bars on how to read them.
 
@@ -63,19 +73,26 @@ class KernelWeightsDisplay(Display):
         holders = np.asarray(self.kernel_names, object)[largest - self.weights < 5e-4]
         known = self.alignments[np.isfinite(self.alignments)]
         run = f" Alignments: {format_range(known)}." if len(known) else ""
-        return f"The largest weight, {largest:.3f}, is that of {join_words(holders)}.{run}"
+        return (
+            f"The largest weight, {largest:.3f}, is that of {join_words(holders)}.{run}"
+        )
 
     def _draw(self, ax: Any) -> None:
         m = len(self.weights)
         rows, size, every = np.arange(m), 9 if m <= 16 else 7.5, -(-m // MAX_NAMED)
-        # Both sides have the same width, so that small weights (1/m on average) stay visible.
+        # Both sides have the same width, so that small weights (1/m on average) stay
+        # visible.
         for values, top, color, side, decimals in (
             (self.weights, np.nanmax(self.weights), ORANGE, -1, 3),
             (self.alignments, 1.0, BLUE, 1, 2),
         ):
             ends = side * np.clip(np.nan_to_num(values / (top or 1)), 0, 1)
             ax.barh(rows, ends, height=0.68, color=color)
-            place: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": INK}
+            place: dict[str, Any] = {
+                "textcoords": "offset points",
+                "va": "center",
+                "color": INK,
+            }
             place |= {"xytext": (3 * side, 0), "ha": "left" if side > 0 else "right"}
             for row in rows[::every]:
                 text = f"{values[row]:.{decimals}f}"
@@ -85,7 +102,8 @@ class KernelWeightsDisplay(Display):
         names = [shorten(name) for name in self.kernel_names[::every]]
         ax.set_yticks(rows[::every], names, parse_math=False)
         ax.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
-        # At least as high as four bars, so that one or two kernels are not drawn as slabs.
+        # At least as high as four bars, so that one or two kernels are not drawn as
+        # slabs.
         middle, half = (m - 1) / 2, max(m, 4) / 2 + 0.1
         ax.set(xlim=(-1.3, 1.3), ylim=(middle + half, middle - half))
         ax.set_xticks([-0.5, 0.5], ["weight", "alignment"], fontweight="bold")

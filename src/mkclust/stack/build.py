@@ -33,8 +33,8 @@ from mkclust.types import Array as AnyArray
 
 # The values of options that are not True or False alone.
 CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
-# Kernels in files are streamed if one matrix of their size, and what must be copied to compute
-# with them, would take more than this: solvers form such a matrix.
+# Kernels in files are streamed if one matrix of their size, and what must be copied to
+# compute with them, would take more than this: solvers form such a matrix.
 LARGEST_IN_MEMORY = 2 * 2**30
 # Or more than this share of the available memory.
 LARGEST_SHARE_IN_MEMORY = 0.25
@@ -54,29 +54,31 @@ def as_stack(
 ) -> Stack:
     """Check kernels and stack them, to be centered, then scaled to a unit diagonal, on the fly.
 
-    Float kernels are neither copied nor changed (``(K + K.T) / 2`` stands for those that are not
-    quite symmetric), and float32 kernels stay float32. Kernels that do not fit into memory are
-    streamed: read some rows at a time, as often as a solver asks for products.
+    Float kernels are neither copied nor changed (``(K + K.T) / 2`` stands for those
+    that are not quite symmetric), and float32 kernels stay float32. Kernels that do not
+    fit into memory are streamed: read some rows at a time, as often as a solver asks
+    for products.
 
     Parameters
     ----------
     kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
-        NumPy arrays, memory maps, HDF5 datasets, SciPy sparse matrices or `Kernel` objects; a dict
-        gives the names. A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype``
-        and ``rows(start, stop)``.
+        NumPy arrays, memory maps, HDF5 datasets, SciPy sparse matrices or `Kernel`
+        objects; a dict gives the names. A source of rows is anything with
+        ``n_kernels``, ``n_samples``, ``dtype`` and ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True
         Scale every kernel to a unit diagonal.
     psd : {"error", "clip", "shift"}, default="error"
-        What to do with an indefinite kernel: refuse it, set its negative eigenvalues to zero
-        (a dense copy of that kernel and a full eigendecomposition), or add the multiple of the
-        identity that makes it positive semidefinite (no copy).
+        What to do with an indefinite kernel: refuse it, set its negative eigenvalues to
+        zero (a dense copy of that kernel and a full eigendecomposition), or add the
+        multiple of the identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
-        Look for asymmetry, for distances in place of similarities (among 128 samples), and for
-        negative eigenvalues: with more than 500 samples by the diagonal and a few products per
-        kernel, which much smaller ones than the largest can escape; for streamed kernels only by
-        the diagonal (without centering, also by the largest entry). False repairs nothing.
+        Look for asymmetry, for distances in place of similarities (among 128 samples),
+        and for negative eigenvalues: with more than 500 samples by the diagonal and a
+        few products per kernel, which much smaller ones than the largest can escape;
+        for streamed kernels only by the diagonal (without centering, also by the
+        largest entry). False repairs nothing.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... if not given.
     views : sequence of int, default=None
@@ -84,13 +86,15 @@ def as_stack(
         Kernels of one view, or of parts of one table, prove nothing about each other
         (`mkclust.agreement`).
     streamed : bool, default=None
-        Whether to read the kernels some rows at a time rather than hold them in memory. None
-        streams sources of rows, and files in which one memory-mapped kernel, or all kernels of an
-        HDF5 dataset and one more, take more than 2 GiB or a quarter of the available memory. With
-        psd="clip" or psd="shift" files are loaded if they fit, and sources of rows are refused.
+        Whether to read the kernels some rows at a time rather than hold them in memory.
+        None streams sources of rows, and files in which one memory-mapped kernel, or
+        all kernels of an HDF5 dataset and one more, take more than 2 GiB or a quarter
+        of the available memory. With psd="clip" or psd="shift" files are loaded if they
+        fit, and sources of rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
-        If kernels lack samples: whether these are similar to no other sample, or are also scaled
-        up in the other kernels to the self-similarity of a sample that no kernel lacks.
+        If kernels lack samples: whether these are similar to no other sample, or are
+        also scaled up in the other kernels to the self-similarity of a sample that no
+        kernel lacks.
 
     Returns
     -------
@@ -105,39 +109,56 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
-    options: dict[str, Any] = {"center": center, "normalize": normalize, "validate": validate}
+    options: dict[str, Any] = {
+        "center": center,
+        "normalize": normalize,
+        "validate": validate,
+    }
     options |= {"streamed": streamed, "psd": psd}
     for option, value in options.items():
         check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
     samples = read_kernels(kernels)
     if not samples.parts:
-        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+        raise ValueError(
+            "no kernels: the list is empty; pass at least one n x n matrix"
+        )
     parts = [
-        GivenRows(part) if isinstance(part, RowSource) and not isinstance(part, Source) else part
+        GivenRows(part)
+        if isinstance(part, RowSource) and not isinstance(part, Source)
+        else part
         for part in samples.parts
     ]
     counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
     count = sum(counts)
     names = names or samples.names or [f"kernel {index}" for index in range(count)]
     if len(names) != count:
-        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+        raise ValueError(
+            f"{len(names)} names for {count} kernels: give each one a name"
+        )
     names = [str(name) for name in names]
     labels = [describe(p, name) for p, name in enumerate(names)]
-    firsts = np.cumsum([0, *counts[:-1]]).tolist()  # the number of the first kernel of each part
+    # The number of the first kernel of each part.
+    firsts = np.cumsum([0, *counts[:-1]]).tolist()
     parts = [
-        part if isinstance(part, Source) or hasattr(part, "shape") else as_numbers(part, labels[p])
+        part
+        if isinstance(part, Source) or hasattr(part, "shape")
+        else as_numbers(part, labels[p])
         for part, p in zip(parts, firsts, strict=True)
     ]
     observed: list[Any] = [None] * len(names)
     if samples.missing is not None:
         observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
     check_shapes(parts, [labels[p] for p in firsts], [observed[p] for p in firsts])
-    check_one_place([getattr(part, "like", part) for part in parts], [labels[p] for p in firsts])
+    check_one_place(
+        [getattr(part, "like", part) for part in parts], [labels[p] for p in firsts]
+    )
     standardized: list[Kernel] = []
     for part, first in zip(_opened(parts, streamed, psd), firsts, strict=True):
         for kernel, means, largest in _examined(part, labels[first:], validate):
             p = len(standardized)
-            centered = Standardized(kernel, learn_centering(kernel, means, labels[p], center))
+            centered = Standardized(
+                kernel, learn_centering(kernel, means, labels[p], center)
+            )
             if validate:
                 refuse_distances(kernel, labels[p])
             if validate and kernel.storage == "streamed":
@@ -145,7 +166,9 @@ def as_stack(
             elif validate:
                 centered = make_positive(centered, labels[p], psd)
             if normalize:
-                scale = learn_scale(centered.diagonal(), centered.kernel, labels[p], observed[p])
+                scale = learn_scale(
+                    centered.diagonal(), centered.kernel, labels[p], observed[p]
+                )
                 scaled = replace(centered.standardization, scale=scale)
                 centered = replace(centered, standardization=scaled)
             standardized.append(centered)
@@ -169,8 +192,8 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
     is_source = any(isinstance(part, Source) for part in parts)
     if (streamed or is_source) and (streamed is False or psd != "error"):
         raise ValueError(
-            f"{asked} needs the kernels in memory, and these are read some rows at a time: "
-            "pass arrays, such as K[:], if they fit"
+            f"{asked} needs the kernels in memory, and these are read some rows at a "
+            "time: pass arrays, such as K[:], if they fit"
         )
     stored = [part for part in parts if _is_stored(part)]
     if streamed is None and psd == "error" and stored:
@@ -186,9 +209,10 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
     if stored:
         require_memory(
             _bytes_needed(stored),
-            f"{asked} needs the kernels in memory, and loading {len(stored)} kernels of "
-            f"{stored[0].shape[-1]} samples and mixing them",
-            "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
+            f"{asked} needs the kernels in memory, and loading {len(stored)} kernels "
+            f"of {stored[0].shape[-1]} samples and mixing them",
+            "pass streamed=None and psd='error' to read some rows at a time, or use "
+            "fewer samples",
         )
     return parts
 

@@ -37,9 +37,11 @@ from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# A difference between mirrored entries that is ignored, as a share of the largest entry.
+# A difference between mirrored entries that is ignored, as a share of the largest
+# entry.
 EXACT = 1e-13
-# Relative roundings by which entries that were computed, such as inner products, may be off.
+# Relative roundings by which entries that were computed, such as inner products, may be
+# off.
 ENTRY_ROUNDINGS = 10
 # Samples among which entries are examined.
 EXAMINED = 128
@@ -47,8 +49,9 @@ EXAMINED = 128
 SELF_DISTANCE = 1e-2
 # A matrix with this share of zeros is a graph; only duplicates are at distance zero.
 MOST_ZEROS = 0.5
-# Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond chance, in
-# units of n^-1.5: for a matrix of independent noise its standard deviation is sqrt(6).
+# Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond
+# chance, in units of n^-1.5: for a matrix of independent noise its standard deviation
+# is sqrt(6).
 CHANCE = 8.0
 
 
@@ -61,8 +64,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
     """Return a matrix of floats, or raise; float32 and float64 are not copied."""
     if is_sparse_tensor(matrix):
         raise ValueError(
-            f"{who} is a sparse tensor, and kernels are multiplied as dense ones there: pass its "
-            ".to_dense(), or a SciPy sparse matrix of the host"
+            f"{who} is a sparse tensor, and kernels are multiplied as dense ones "
+            "there: pass its .to_dense(), or a SciPy sparse matrix of the host"
         )
     if isinstance(matrix, FactoredMatrix):
         return matrix
@@ -90,19 +93,21 @@ def check_shapes(
         n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
         shape = tuple(kernel.shape) if n is None else (n, n)
         if len(shape) != 2:
-            raise ValueError(f"{who} has the shape {shape}: a kernel has two dimensions")
+            raise ValueError(
+                f"{who} has the shape {shape}: a kernel has two dimensions"
+            )
         if shape[0] != shape[1]:
             raise ValueError(
-                f"{who} is not square, its shape is {shape}: pass similarities of all samples to "
-                "all samples, or pass samples x features tables as views"
+                f"{who} is not square, its shape is {shape}: pass similarities of all "
+                "samples to all samples, or pass samples x features tables as views"
             )
         if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
         size = size or shape[0] if has is None else len(has)
         if shape[0] != size:
             raise ValueError(
-                f"kernels of different sizes: {labels[0]} has {size} samples, {who} has "
-                f"{shape[0]}; all kernels must be over the same samples"
+                f"kernels of different sizes: {labels[0]} has {size} samples, {who} "
+                f"has {shape[0]}; all kernels must be over the same samples"
             )
 
 
@@ -129,8 +134,8 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
     if not n_bad:
         return ValueError(f"{who} has entries so large that sums overflow: rescale it")
     return ValueError(
-        f"{who} contains NaN or infinity: {n_bad} entries are NaN or infinite{where}; drop those "
-        "samples or repair the kernel"
+        f"{who} contains NaN or infinity: {n_bad} entries are NaN or infinite{where}; "
+        "drop those samples or repair the kernel"
     )
 
 
@@ -145,16 +150,21 @@ def symmetrized(matrix: Array, who: str) -> Array:
     difference = abs(matrix - matrix.T).max() if is_sparse else _asymmetry(matrix)
     if not difference:
         return matrix
-    largest = max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix) if part.shape[0])
+    largest = max(
+        float(xp.max(xp.abs(part))) for part in _row_blocks(matrix) if part.shape[0]
+    )
     if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
-            f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
+            f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass "
+            "(K + K.T) / 2"
         )
     if not difference > EXACT * largest:
         return matrix
     require_memory(
-        0 if is_sparse else matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
+        0
+        if is_sparse
+        else matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
         f"{who} is not quite symmetric, and a symmetric copy of it",
         "pass (K + K.T) / 2, which is not copied",
         available=free_bytes(matrix),
@@ -176,18 +186,28 @@ def _asymmetry(matrix: Array) -> float:
         with np.errstate(invalid="ignore"):
             return float(xp.max(xp.abs(tile - mirrored)))
 
-    return float(np.max(in_threads(compare, mirrored_tiles(matrix), matrix), initial=0.0))
+    return float(
+        np.max(in_threads(compare, mirrored_tiles(matrix), matrix), initial=0.0)
+    )
 
 
-def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) -> Standardization:
+def learn_centering(
+    kernel: Kernel, row_means: Array, who: str, center: bool
+) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
     standardization = Standardization(diagonal, row_means if center else None)
     xp, rounding = namespace(diagonal), 1e3 * kernel.precision
     typical = float(xp.mean(xp.abs(diagonal)))
     # An indefinite kernel may have a zero diagonal and other nonzero entries.
-    sizes = standardization.centered_diagonal() if center else xp.abs(diagonal) + xp.abs(row_means)
-    smallest = np.finfo(np.float32 if kernel.precision > 1e-10 else np.float64).smallest_normal
+    sizes = (
+        standardization.centered_diagonal()
+        if center
+        else xp.abs(diagonal) + xp.abs(row_means)
+    )
+    smallest = np.finfo(
+        np.float32 if kernel.precision > 1e-10 else np.float64
+    ).smallest_normal
     # Entries much smaller than the diagonal must also keep their digits.
     if 0 < typical < float(smallest) / kernel.precision:
         raise ValueError(
@@ -195,11 +215,15 @@ def learn_centering(kernel: Kernel, row_means: Array, who: str, center: bool) ->
             f"{typical:.3g} on average: multiply it with a constant"
         )
     if float(xp.mean(xp.abs(sizes))) <= rounding * typical:
-        raise ValueError(f"{who} is {nothing_left(typical if center else 0)} leave it out")
+        raise ValueError(
+            f"{who} is {nothing_left(typical if center else 0)} leave it out"
+        )
     return standardization
 
 
-def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None) -> Array:
+def learn_scale(
+    lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None
+) -> Array:
     """Return the scale that makes a diagonal one, or name the samples, perhaps by numbers."""
     xp = namespace(lengths)
     rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
@@ -209,9 +233,9 @@ def learn_scale(lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | 
         samples = join_words(found if numbers is None else numbers[found])
         have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
         raise ValueError(
-            f"{who}: {have} zero self-similarity (after centering: at the very mean of all "
-            "samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "
-            "kernel out, or pass normalize=False"
+            f"{who}: {have} zero self-similarity (after centering: at the very mean of "
+            "all samples) and cannot be scaled to a unit diagonal; drop those samples, "
+            "leave the kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
 
@@ -224,8 +248,9 @@ def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
     # No entry of a positive semidefinite matrix exceeds its diagonal.
     if least < -rounding or (not centered and largest > most + rounding):
         raise ValueError(
-            f"{who} is indefinite: its self-similarities{' after centering' * centered} are "
-            f"{least:.3g} to {most:.3g}, its largest entry is {largest:.3g}; pass a positive "
+            f"{who} is indefinite: its "
+            f"self-similarities{' after centering' * centered} are {least:.3g} to "
+            f"{most:.3g}, its largest entry is {largest:.3g}; pass a positive "
             "semidefinite kernel"
         )
 
@@ -235,9 +260,10 @@ def nothing_left(size: float) -> str:
     if not size:
         return "zero;"
     return (
-        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
-        "after centering. If it is computed from columns with a large offset, such as values of "
-        "1e8 that differ by 1, subtract the offset from the columns; else"
+        f"constant up to rounding: its entries are about {size:.3g}, and nothing is "
+        "left of it after centering. If it is computed from columns with a large "
+        "offset, such as values of 1e8 that differ by 1, subtract the offset from the "
+        "columns; else"
     )
 
 
@@ -250,35 +276,47 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
 def refuse_distances(kernel: Kernel, who: str) -> None:
     """Raise if a kernel holds distances, plain or squared, rather than similarities.
 
-    Distances are positive with a zero diagonal; so may be similarities. But the leading eigenvalues
-    of centered similarities are positive, those of centered distances negative.
+    Distances are positive with a zero diagonal; so may be similarities. But the leading
+    eigenvalues of centered similarities are positive, those of centered distances
+    negative.
     """
     n, diagonal = kernel.n_samples, kernel.diagonal()
     if n < 3:
         return
-    samples = np.sort(np.random.default_rng(0).choice(n, min(n, EXAMINED), replace=False))
+    samples = np.sort(
+        np.random.default_rng(0).choice(n, min(n, EXAMINED), replace=False)
+    )
     xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
     # Most kernels have a diagonal, which two rows are enough to see.
-    if largest_self > 2 * SELF_DISTANCE * float(np.abs(to_host(kernel.rows(samples[:2]))).max()):
+    if largest_self > 2 * SELF_DISTANCE * float(
+        np.abs(to_host(kernel.rows(samples[:2]))).max()
+    ):
         return
     D = to_host(kernel.rows(samples))[:, samples]
     apart = D[~np.eye(len(D), dtype=bool)]
     rounding = SELF_DISTANCE * float(np.median(apart))
     is_hollow = largest_self <= rounding and apart.min() >= -rounding
-    if rounding > 0 and is_hollow and np.mean(apart <= 0) < MOST_ZEROS and _leads_downward(D):
+    if (
+        rounding > 0
+        and is_hollow
+        and np.mean(apart <= 0) < MOST_ZEROS
+        and _leads_downward(D)
+    ):
         raise ValueError(
-            f"{who} looks like distances, not similarities: its diagonal is zero, and its other "
-            "entries are positive and larger for samples that are further apart; pass a kernel, "
-            "such as np.exp(-D**2 / (2 * np.median(D)**2)) for distances D, or have it computed: "
-            "kernels='from_distances' for all matrices, kernels={NAME: 'from_distances'} for one"
+            f"{who} looks like distances, not similarities: its diagonal is zero, and "
+            "its other entries are positive and larger for samples that are further "
+            "apart; pass a kernel, such as np.exp(-D**2 / (2 * np.median(D)**2)) for "
+            "distances D, or have it computed: kernels='from_distances' for all "
+            "matrices, kernels={NAME: 'from_distances'} for one"
         )
 
 
 def _leads_downward(D: Float) -> bool:
     """Return whether the leading eigenvalues are negative, the mean and the diagonal aside."""
     values = eigvalsh(D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean())
-    # Centering has one eigenvalue of zero; a change of the diagonal moves the others alike.
+    # Centering has one eigenvalue of zero; a change of the diagonal moves the others
+    # alike.
     values = np.delete(values, np.argmin(np.abs(values)))
     values = values - values.mean()
     skewness = np.sum(values**3) / max(np.sum(values**2), np.finfo(float).tiny) ** 1.5
@@ -290,7 +328,8 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
     diagonal, rounding = kernel.diagonal(), float(np.sqrt(kernel.precision))
     of_entries = rounding_of_eigenvalues(kernel)
 
-    if kernel.n_samples <= FEW_SAMPLES:  # a factorization takes less time than eigenvalues
+    # A factorization takes less time than eigenvalues.
+    if kernel.n_samples <= FEW_SAMPLES:
         M, most = kernel.dense(), float(namespace(diagonal).max(diagonal))
         set_diagonal(M, diagonal + max(rounding * most, of_entries) / 2)
         if has_cholesky(M):
@@ -302,9 +341,9 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
         return kernel
     if psd == "error":
         raise ValueError(
-            f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest "
-            f"is about {largest:.3g}); pass psd='clip' to drop its negative part, or psd='shift' "
-            "to add a multiple of the identity"
+            f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower "
+            f"(the largest is about {largest:.3g}); pass psd='clip' to drop its "
+            "negative part, or psd='shift' to add a multiple of the identity"
         )
     return _shift(kernel) if psd == "shift" else _clip(kernel, label)
 
@@ -331,7 +370,8 @@ def _clip(kernel: Standardized, label: str) -> Standardized:
     n = kernel.n_samples
     require_memory(
         5 * 8 * n**2,
-        f"{label} is indefinite, and dropping the negative part of a kernel of {n} samples",
+        f"{label} is indefinite, and dropping the negative part of a kernel of {n} "
+        "samples",
         "pass psd='shift', which takes no copy, or use fewer samples",
         available=free_bytes(kernel.like),
     )

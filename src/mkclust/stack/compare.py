@@ -25,8 +25,8 @@ from mkclust.types import Array, Float
 
 # Up to this many samples all are compared.
 ALL_COMPARED = 2048
-# If there are more, this many are drawn: enough to tell two kernels that share one percent of their
-# variation from chance.
+# If there are more, this many are drawn: enough to tell two kernels that share one
+# percent of their variation from chance.
 SOME_COMPARED = 1024
 # Samples that are compared first, for each that must differ.
 COMPARED_EACH = 4
@@ -52,8 +52,8 @@ Members = Sequence[tuple[Kernel, np.ndarray]]
 class Comparison:
     """Kernels that are compared with each other, on samples that all of them have.
 
-    Each of the first is compared with each of the second, both given by their numbers; they are the
-    same if kernels are compared among themselves.
+    Each of the first is compared with each of the second, both given by their numbers;
+    they are the same if kernels are compared among themselves.
     """
 
     first: tuple[int, ...]
@@ -92,21 +92,24 @@ class Comparison:
         """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
         g = len(parts)
         members = [(Held(K), np.arange(g)) for K in self.means(parts)]
-        return replace(self, products=_products(members), members=members, samples=np.arange(g))
+        return replace(
+            self, products=_products(members), members=members, samples=np.arange(g)
+        )
 
 
 def compare(stack: Stack) -> list[Comparison]:
     """Return the products of every two kernels off their diagonals, on the samples both have.
 
-    Kernels with the same samples are compared together, as they are before samples are filled in.
-    Kernels of features are compared on some of their samples.
+    Kernels with the same samples are compared together, as they are before samples are
+    filled in. Kernels of features are compared on some of their samples.
     """
     kernels: Sequence[Kernel] = stack.kernels
     numbers = np.arange(stack.n_samples)
     if stack.features is not None:
         kernels, numbers = stack.features.compared_kernels()
     elif not any(isinstance(kernel, Observed) for kernel in kernels):
-        kernels = (stack.held() or stack).kernels  # as a fit writes them out in any case
+        # As a fit writes them out in any case.
+        kernels = (stack.held() or stack).kernels
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
     inner: list[Kernel] = []
     for p, kernel in enumerate(kernels):
@@ -117,9 +120,12 @@ def compare(stack: Stack) -> list[Comparison]:
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []
     for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
-        shared, *common = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+        shared, *common = np.intersect1d(
+            first, second, assume_unique=True, return_indices=True
+        )
         n = len(shared)
-        # With several groups every kernel is read for each of the others, so fewer samples do.
+        # With several groups every kernel is read for each of the others, so fewer
+        # samples do.
         some = compared_samples(n) if a is b else draw(n, SOME_COMPARED)
         members = [(inner[p], common[0][some]) for p in a]
         members += [(inner[p], common[1][some]) for p in b if a is not b]
@@ -146,8 +152,13 @@ def _products(members: Members) -> OffDiagonalProducts:
         entries = xp.stack(_entries(members, rows, slice(0, n)))
         row_sums[:, rows] = xp.sum(entries, axis=2)
         products += products_of_rows(xp.reshape(entries, (m, -1)))
-    diagonals = np.stack([to_host(kernel.diagonal())[place] for kernel, place in members])
-    sums, products = to_host(row_sums) - diagonals, products - products_of_rows(diagonals)
+    diagonals = np.stack(
+        [to_host(kernel.diagonal())[place] for kernel, place in members]
+    )
+    sums, products = (
+        to_host(row_sums) - diagonals,
+        products - products_of_rows(diagonals),
+    )
     traces, totals = diagonals.sum(axis=1), sums.sum(axis=1)
     return OffDiagonalProducts(n, products, products_of_rows(sums), totals, traces)
 
@@ -155,7 +166,9 @@ def _products(members: Members) -> OffDiagonalProducts:
 def count_distinct(stack: Stack, enough: int) -> int:
     """Return how many samples differ, up to rounding; of some of them if these are enough."""
     if COMPARED_EACH * enough < stack.n_samples:
-        found = _count(stack.among(draw(stack.n_samples, COMPARED_EACH * enough)), stack)
+        found = _count(
+            stack.among(draw(stack.n_samples, COMPARED_EACH * enough)), stack
+        )
         if found >= enough:
             return found
     return _count(stack, stack)
@@ -164,10 +177,14 @@ def count_distinct(stack: Stack, enough: int) -> int:
 def _count(stack: Stack, whole: Stack) -> int:
     """Count distinct products of a random mix with random vectors; `whole` gives their rounding.
 
-    Identical samples have identical products. Those with one vector can agree by chance.
+    Identical samples have identical products. Those with one vector can agree by
+    chance.
     """
     rng = np.random.default_rng(0)
-    probe, mix = rng.standard_normal((stack.n_samples, 2)), rng.standard_normal(stack.n_kernels)
+    probe, mix = (
+        rng.standard_normal((stack.n_samples, 2)),
+        rng.standard_normal(stack.n_kernels),
+    )
     largest = np.array([_largest_entry(kernel) or 1.0 for kernel in whole.kernels])
     images = stack.apply(to_device(probe, stack.kernels[0].like, "float64"))
     weights = to_device(mix / largest, images)
@@ -181,7 +198,11 @@ def _count(stack: Stack, whole: Stack) -> int:
 def _largest_entry(kernel: Kernel) -> float:
     """Return a bound on the entries of a kernel before it was centered: they round by a share."""
     if isinstance(kernel, Observed):
-        scale = 1.0 if kernel.map.scale is None else float(np.max(to_host(kernel.map.scale)))
+        scale = (
+            1.0
+            if kernel.map.scale is None
+            else float(np.max(to_host(kernel.map.scale)))
+        )
         return scale**2 * _largest_entry(kernel.kernel)
     sizes = kernel.diagonal()
     if isinstance(kernel, Standardized):

@@ -22,17 +22,19 @@ from mkclust.linalg import (
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
-# Up to this many distances between rows and centers, starts are faster together than one by one.
+# Up to this many distances between rows and centers, starts are faster together than
+# one by one.
 FEW_DISTANCES = 5_000
 # From more distances on, several threads are faster than one.
 MANY_DISTANCES = 200_000
-# Squared distances between centers below which single precision may mistake them: a thousandth of
-# the length of a row apart.
+# Squared distances between centers below which single precision may mistake them: a
+# thousandth of the length of a row apart.
 CLOSE = 1e-6
-# Squared distances between unit rows below this number of roundings may be those of equal rows.
+# Squared distances between unit rows below this number of roundings may be those of
+# equal rows.
 ROUNDINGS = 16
-# Two centers tie for a row, of length one on average, if its squared distances to them differ
-# by less than this: rounding must not decide between them.
+# Two centers tie for a row, of length one on average, if its squared distances to them
+# differ by less than this: rounding must not decide between them.
 TIE = 1e-9
 # Up to this many rows, k-means learns the centers from all of them.
 ALL_ROWS = 100_000
@@ -40,8 +42,8 @@ ALL_ROWS = 100_000
 BLOCK_ROWS = 1 << 16
 # Distances between rows and centers that are computed together, over several starts.
 DISTANCES = 1 << 27
-# Lloyd's algorithm stops when the squared shifts of all centers sum to less than this share of the
-# mean variance of a column, as in scikit-learn.
+# Lloyd's algorithm stops when the squared shifts of all centers sum to less than this
+# share of the mean variance of a column, as in scikit-learn.
 TOLERANCE = 1e-4
 # Most iterations of one start, as in scikit-learn.
 MAX_ITER = 300
@@ -51,8 +53,11 @@ def normalize_rows(rows: Array) -> Array:
     """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
     xp = namespace(rows)
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
-    # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is rounding.
-    return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(lengths <= 1e-15, 1.0, lengths)
+    # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is
+    # rounding.
+    return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(
+        lengths <= 1e-15, 1.0, lengths
+    )
 
 
 def compared_rows(rows: Array, root: Float | None = None) -> Array:
@@ -74,11 +79,13 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the rows of an embedding, (n, d), by k-means with the best of several starts.
 
-    Rows are brought to unit length, or multiplied with a `root`, (d, d), if there is one.
-    The centers are learned from all rows if there are up to `all_rows` (100,000 by default),
-    otherwise from a random sample of half this number. All rows are assigned to the nearest center.
+    Rows are brought to unit length, or multiplied with a `root`, (d, d), if there is
+    one. The centers are learned from all rows if there are up to `all_rows` (100,000 by
+    default), otherwise from a random sample of half this number. All rows are assigned
+    to the nearest center.
 
-    Return labels, (n,), with clusters numbered by falling size, and their centers, (k, d).
+    Return labels, (n,), with clusters numbered by falling size, and their centers, (k,
+    d).
 
     Examples
     --------
@@ -107,15 +114,20 @@ def discretize(
             for precision in ("float32", "float64"):
                 rows_there = astype(sample - middle, precision)
                 found = _k_means_on_host(rows_there, n_clusters, init, options)
-                if pdist(found.cluster_centers_, "sqeuclidean").min(initial=np.inf) > CLOSE:
+                if (
+                    pdist(found.cluster_centers_, "sqeuclidean").min(initial=np.inf)
+                    > CLOSE
+                ):
                     break
-        # Which rows belong together may be found in single precision, their means in double.
+        # Which rows belong together may be found in single precision, their means in
+        # double.
         members = np.eye(n_clusters)[found.labels_].T
         sizes = members.sum(axis=1, keepdims=True)
         means = members @ sample / np.maximum(sizes, 1)
         centers = np.where(sizes > 0, means, found.cluster_centers_ + middle)
-    # A row between two centers joins the first of them, so the order decides about sizes as sizes
-    # do about the order; larger clusters only grow, which soon settles it.
+    # A row between two centers joins the first of them, so the order decides about
+    # sizes as sizes do about the order; larger clusters only grow, which soon settles
+    # it.
     for _ in range(n_clusters):
         order = _order_by_size(assign(rows, centers, root), n_clusters)
         if np.array_equal(order, np.arange(n_clusters)):
@@ -124,7 +136,9 @@ def discretize(
     return assign(rows, centers, root), centers
 
 
-def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str, Any]) -> Any:
+def _k_means_on_host(
+    rows: Array, n_clusters: int, init: Any, options: dict[str, Any]
+) -> Any:
     """Return scikit-learn's k-means, fitted to rows around zero."""
     if init != "k-means++":
         return KMeans(n_clusters, init=init, **options).fit(rows)
@@ -133,7 +147,8 @@ def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str,
     rng = check_random_state(options["random_state"])
     starts = _first_centers(rows, n_clusters, rng, options["n_init"])
 
-    # A start goes on to equal rows only if no others are left: then there are fewer clusters.
+    # A start goes on to equal rows only if no others are left: then there are fewer
+    # clusters.
     distances = squareform(pdist(starts[0], "sqeuclidean"))
     limit = ROUNDINGS * np.finfo(rows.dtype).eps
     is_repeated = np.triu(distances <= limit, 1).any(axis=0)
@@ -142,7 +157,9 @@ def _k_means_on_host(rows: Array, n_clusters: int, init: Any, options: dict[str,
 
     found = KMeans(n_found, init=lambda *_, **__: next(each), **options).fit(rows)
     centers = found.cluster_centers_
-    found.cluster_centers_ = np.pad(centers, ((0, n_clusters - n_found), (0, 0)), "edge")
+    found.cluster_centers_ = np.pad(
+        centers, ((0, n_clusters - n_found), (0, 0)), "edge"
+    )
     return found
 
 
@@ -152,7 +169,10 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
     for some in ranges(rows.shape[0], BLOCK_ROWS):
-        distances = xp.sum(centers**2, axis=1) - 2 * compared_rows(rows[some, :], root) @ centers.T
+        distances = (
+            xp.sum(centers**2, axis=1)
+            - 2 * compared_rows(rows[some, :], root) @ centers.T
+        )
         is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
         # The standard has no argmax of truth values.
         labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
@@ -162,7 +182,8 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
 def count_members(labels: np.ndarray, n_clusters: int) -> Float:
     """Return the indicators of the clusters of several partitions, side by side.
 
-    From labels of shape (s, n), -1 for none, to zeros and ones of shape (n, s * n_clusters).
+    From labels of shape (s, n), -1 for none, to zeros and ones of shape (n, s *
+    n_clusters).
     """
     clusters = np.arange(n_clusters)
     members = labels.T[:, :, None] == clusters
@@ -182,11 +203,13 @@ def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     return np.lexsort((all_first, -all_sizes))
 
 
-def k_means(rows: Array, n_clusters: int, *, n_init: int, random_state: int | None) -> Float:
+def k_means(
+    rows: Array, n_clusters: int, *, n_init: int, random_state: int | None
+) -> Float:
     """Return the centers of the best of several starts by Lloyd's algorithm, (k, d), on the host.
 
-    All starts are computed together, on the device of the rows. A cluster that loses all of its
-    rows keeps its center.
+    All starts are computed together, on the device of the rows. A cluster that loses
+    all of its rows keeps its center.
     """
     xp, n = namespace(rows), rows.shape[0]
     # Distances are differences of squared lengths, which round least around the mean.
@@ -197,7 +220,10 @@ def k_means(rows: Array, n_clusters: int, *, n_init: int, random_state: int | No
     clusters = xp.arange(n_clusters, device=device(rows))[None, :, None]
     rng, best = check_random_state(random_state), (np.inf, rows[:n_clusters, :])
     for some in ranges(n_init, max(1, DISTANCES // (n * n_clusters))):
-        centers, shift = _first_centers(rows, n_clusters, rng, some.stop - some.start), np.inf
+        centers, shift = (
+            _first_centers(rows, n_clusters, rng, some.stop - some.start),
+            np.inf,
+        )
         for _ in range(MAX_ITER):
             distances = _distances(points, centers)
             if shift <= tolerance:
@@ -211,11 +237,15 @@ def k_means(rows: Array, n_clusters: int, *, n_init: int, random_state: int | No
             centers = means
         spread = to_host(xp.sum(xp.min(distances, axis=1), axis=1))
         start = int(np.argmin(spread))
-        best = min(best, (float(spread[start]), centers[start, :, :]), key=lambda each: each[0])
+        best = min(
+            best, (float(spread[start]), centers[start, :, :]), key=lambda each: each[0]
+        )
     return to_host(best[1] + middle, None)
 
 
-def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: int) -> Array:
+def _first_centers(
+    rows: Array, k: int, rng: np.random.RandomState, n_starts: int
+) -> Array:
     """Return the centers that starts begin with, (s, k, d), chosen by greedy k-means++."""
     xp, n = namespace(rows), rows.shape[0]
     n_trials = 2 + int(np.log(k))
@@ -227,14 +257,17 @@ def _first_centers(rows: Array, k: int, rng: np.random.RandomState, n_starts: in
     numbers = xp.arange(n_starts, device=device(rows))
     offsets = astype(numbers, "float64")
     points = _with_lengths(rows)
-    nearest = _distances(points, chosen[0][None, :, :])[0, :, :]  # to the nearest center, (s, n)
+    # To the nearest center, (s, n).
+    nearest = _distances(points, chosen[0][None, :, :])[0, :, :]
     for step in range(k - 1):
         nearest = xp.where(nearest > 0, nearest, 0.0)  # so that sums rise
         heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
         totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
         # The first row that reaches each level, in one search over all starts.
         shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
-        reached = xp.searchsorted(shares, xp.reshape(levels[step, :, :] + offsets, (-1,)))
+        reached = xp.searchsorted(
+            shares, xp.reshape(levels[step, :, :] + offsets, (-1,))
+        )
         reached = xp.reshape(reached, (n_trials, n_starts)) - n * numbers
         trials = xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
         candidates = xp.take(rows, trials, axis=0)
@@ -257,5 +290,6 @@ def _distances(points: Array, centers: Array) -> Array:
     """Return squared distances, but for rounding, from centers, (s, k, d), to points, (s, k, n)."""
     xp, (s, k, d) = namespace(centers), centers.shape
     lengths = xp.sum(centers * centers, axis=2)[:, :, None]
-    factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)  # |c|^2 - 2 c x + |x|^2
+    # |c|^2 - 2 c x + |x|^2.
+    factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)
     return xp.reshape(xp.reshape(factors, (s * k, d + 2)) @ points, (s, k, -1))

@@ -29,10 +29,11 @@ from mkclust.types import Array, Float
 
 # Feature maps learn from at most this many samples.
 FIT_SAMPLES = 20_000
-# They learn from at least this many samples per landmark: if all samples were landmarks, nothing
-# would seem to be missed.
+# They learn from at least this many samples per landmark: if all samples were
+# landmarks, nothing would seem to be missed.
 SAMPLES_PER_LANDMARK = 10
-# If a view has less than this share of the samples drawn, samples are drawn that it has.
+# If a view has less than this share of the samples drawn, samples are drawn that it
+# has.
 SCARCE = 0.1
 # Bytes of the features that are computed together on the host.
 WORK_BYTES = 4 << 20
@@ -58,16 +59,18 @@ class PreparedMap:
 class Features:
     """Standardized features of several views, whose products are or approximate the kernels.
 
-    A sample that a view lacks has features of zeros: after centering, zero is the average
-    similarity. With ``fill="rescale"`` its other features are also multiplied with
-    ``sqrt(V / V_i)``, V_i of the V active views having it, to keep its total self-similarity.
+    A sample that a view lacks has features of zeros: after centering, zero is the
+    average similarity. With ``fill="rescale"`` its other features are also multiplied
+    with ``sqrt(V / V_i)``, V_i of the V active views having it, to keep its total
+    self-similarity.
     """
 
     maps: Sequence[Any]  # one fitted feature map per view
     widths: Sequence[int]  # number of columns of each view's features
-    means: Sequence[Float] | None = None  # of their columns; None if they are not centered
-    # For each view, squared lengths of features below this are rounding; None if features are not
-    # scaled to unit length.
+    # Of their columns; None if they are not centered.
+    means: Sequence[Float] | None = None
+    # For each view, squared lengths of features below this are rounding; None if
+    # features are not scaled to unit length.
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
     # The numbers of the views that count when samples are scaled up; None for all.
@@ -95,7 +98,8 @@ class Features:
             return features
         active = slice(None) if self.active is None else list(self.active)
         scale = rescaling(block.observed[:, active])
-        scale[scale == 0] = 1  # the other views stay as they are for samples that only they have
+        # The other views stay as they are for samples that only they have.
+        scale[scale == 0] = 1
         return [F * to_device(scale, F, precision_of(F))[:, None] for F in features]
 
     def of_observed(self, block: Mapping[str, Array]) -> list[Array]:
@@ -117,7 +121,9 @@ class Features:
         """Cut a block into parts whose features are not too large, with their first samples."""
         like = next(iter(block.values()))
         n_bytes = device_bytes(like) or WORK_BYTES
-        for rows in ranges(block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))):
+        for rows in ranges(
+            block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))
+        ):
             yield block.part(rows), start + rows.start
 
     def project(self, block: Block, matrix: Float) -> Array:
@@ -127,14 +133,17 @@ class Features:
         for part, _ in self.parts(block, 0):
             columns = zip(self.of(part), pairwise(ends), strict=True)
             projections.append(
-                sum(F @ to_device(matrix[a:b], F, precision_of(F)) for F, (a, b) in columns)
+                sum(
+                    F @ to_device(matrix[a:b], F, precision_of(F))
+                    for F, (a, b) in columns
+                )
             )
         xp = namespace(*projections)
         projected = xp.concat(projections)
         if not bool(xp.all(xp.isfinite(projected))):
             raise ValueError(
-                "the feature maps make features of these samples that are not finite, or too large "
-                "to square; rescale the samples, or drop them"
+                "the feature maps make features of these samples that are not finite, "
+                "or too large to square; rescale the samples, or drop them"
             )
         return projected
 
@@ -171,18 +180,24 @@ def learn_maps(
             raise ValueError(f"View {name!r}{lacks}: {error}") from error
         if issparse(first):
             raise ValueError(
-                f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
-                "are dense; pass a feature map with few, dense columns, such as Nystroem"
+                f"View {name!r}: {type(map_).__name__} gives sparse features, and "
+                "their products are dense; pass a feature map with few, dense columns, "
+                "such as Nystroem"
             )
-        maps.append(PreparedMap(preparations[name], map_) if name in preparations else map_)
+        maps.append(
+            PreparedMap(preparations[name], map_) if name in preparations else map_
+        )
         widths.append(int(first.shape[1]))
     return Features(maps, widths)
 
 
-def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
+def draw_rows(
+    blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0
+) -> dict[str, Array]:
     """Return finite rows of every view: those that it has of samples drawn from all.
 
-    If a view has fewer of these than `fewest`, or a small share, its own samples are drawn.
+    If a view has fewer of these than `fewest`, or a small share, its own samples are
+    drawn.
     """
     numbers = draw(blocks.n_samples, count, seed)
     check_finite(block := blocks.take(numbers), numbers)
@@ -195,18 +210,26 @@ def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> 
         found[name] = block[name]
     for name, rows in found.items():
         if not rows.shape[0]:
-            raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
+            raise ValueError(
+                f"View {name!r} has no sample: all of its rows are NaN; leave it out."
+            )
     return found
 
 
 def seeds_of(map_: Any) -> list[str]:
     """Return the parameters of a feature map, and of the steps of a pipeline, that are seeds."""
-    return [name for name in map_.get_params() if name.split("__")[-1] == "random_state"]
+    return [
+        name for name in map_.get_params() if name.split("__")[-1] == "random_state"
+    ]
 
 
 def n_components(map_: Any) -> list[int]:
     """Return the numbers of features that a map, or the steps of a pipeline, are asked for."""
-    values = [v for name, v in map_.get_params().items() if name.split("__")[-1] == "n_components"]
+    values = [
+        v
+        for name, v in map_.get_params().items()
+        if name.split("__")[-1] == "n_components"
+    ]
     return [int(value) for value in values if isinstance(value, int | np.integer)]
 
 
@@ -226,7 +249,8 @@ def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Arr
     F = None
     try:
         if learned_from is not None:
-            # A copy, for a map may keep its training rows, and these may be the caller's array.
+            # A copy, for a map may keep its training rows, and these may be the
+            # caller's array.
             map_.fit(copy_array(learned_from))
         F = map_.transform(rows)
     except TypeError as error:
@@ -234,8 +258,9 @@ def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Arr
             raise ValueError(str(error)) from error
     if F is None or (is_foreign(rows) and place(F) != place(rows)):
         raise ValueError(
-            f"{type(getattr(map_, 'map_', map_)).__name__} computes with dense NumPy arrays only, "
-            f"and this is {'sparse' if issparse(rows) else f'one of {place(rows)}'}: pass Nystroem "
+            f"{type(getattr(map_, 'map_', map_)).__name__} computes with dense NumPy "
+            "arrays only, and this is "
+            f"{'sparse' if issparse(rows) else f'one of {place(rows)}'}: pass Nystroem "
             "of mkclust.kernels, or the views as dense NumPy arrays"
         )
     return F if is_foreign(F) or issparse(F) else np.asarray(F)

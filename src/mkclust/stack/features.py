@@ -1,9 +1,10 @@
 r"""Kernels known by features: compressed once, exactly, to matrices as small as the features.
 
-With standardized features :math:`F = [F_1 \dots F_m]` and :math:`F^\top F = T^\top T`, the columns
-of :math:`Q = F T^{-1}` are orthonormal, and :math:`F_p F_p^\top = Q\, T_p T_p^\top Q^\top`. So the
-small matrices :math:`T_p T_p^\top` stand in for the kernels of all samples, without any loss, and a
-vector over the samples is ``Q`` times a vector in these coordinates.
+With standardized features :math:`F = [F_1 \dots F_m]` and :math:`F^\top F = T^\top T`,
+the columns of :math:`Q = F T^{-1}` are orthonormal, and :math:`F_p F_p^\top = Q\, T_p
+T_p^\top Q^\top`. So the small matrices :math:`T_p T_p^\top` stand in for the kernels of
+all samples, without any loss, and a vector over the samples is ``Q`` times a vector in
+these coordinates.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,13 @@ from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.discretize import count_members
-from mkclust.stack.feature_maps import Features, Preparer, draw_rows, learn_maps, trace_error
+from mkclust.stack.feature_maps import (
+    Features,
+    Preparer,
+    draw_rows,
+    learn_maps,
+    trace_error,
+)
 from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Factored, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap
@@ -43,13 +50,14 @@ from mkclust.types import Array, Float
 ERROR_SAMPLES = 2_000
 # Samples that stand for all if clusters are only compared.
 COMPARED_SAMPLES = 10_000
-# If two kernels have fewer of the drawn samples in common, this many of their own are drawn.
+# If two kernels have fewer of the drawn samples in common, this many of their own are
+# drawn.
 FEW_COMMON = 256
-# Features that take no more than this share of the free memory are computed once, and not anew in
-# every pass.
+# Features that take no more than this share of the free memory are computed once, and
+# not anew in every pass.
 KEPT_SHARE = 0.125
-# A view whose features vary by less than this share of their squared length is constant: roots of
-# a singular kernel round to a hundredth of it.
+# A view whose features vary by less than this share of their squared length is
+# constant: roots of a singular kernel round to a hundredth of it.
 CONSTANT = 1e-17
 # A sample whose squared features are below this share of their mean is at the mean.
 AT_THE_MEAN = 1e-10
@@ -66,9 +74,11 @@ class SampleFeatures:
     training: Features = field(repr=False)
     # The training samples, or their features if these were kept.
     blocks: Blocks = field(repr=False)
-    # ``T^(-1)``, (n_columns, n_coordinates): features times this are the samples' coordinates.
+    # ``T^(-1)``, (n_columns, n_coordinates): features times this are the samples'
+    # coordinates.
     coordinate_map: Float = field(repr=False)
-    # The share of each kernel's trace that its features miss, on a sample; NaN if not known.
+    # The share of each kernel's trace that its features miss, on a sample; NaN if not
+    # known.
     trace_errors: Float
     # Which samples each kernel has, bool of shape (n_samples, n_kernels); None if all.
     observed: np.ndarray | None = field(repr=False)
@@ -99,9 +109,14 @@ class SampleFeatures:
     def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
         """Return the sums of the coordinates of clusters, (n_coordinates, s * n_clusters).
 
-        They are those of s partitions, with labels of shape (s, n_samples), -1 for none.
+        They are those of s partitions, with labels of shape (s, n_samples), -1 for
+        none.
         """
-        options: Any = {"training": self.training, "labels": labels, "n_clusters": n_clusters}
+        options: Any = {
+            "training": self.training,
+            "labels": labels,
+            "n_clusters": n_clusters,
+        }
         sums = self.blocks.total(partial(_sum_clusters, **options))
         return self.coordinate_map.T @ to_host(sums)
 
@@ -111,12 +126,18 @@ class SampleFeatures:
 
     def lift_some(self, vectors: Array) -> Array:
         """Return vectors over some samples that stand for all, the same in every call."""
-        return self.training.project(self._some_samples, self.coordinate_map @ to_host(vectors))
+        return self.training.project(
+            self._some_samples, self.coordinate_map @ to_host(vectors)
+        )
 
     def compared_kernels(self) -> tuple[list[Kernel], np.ndarray]:
         """Return the kernels of some samples, on the host, and the numbers of these samples."""
         drawn = [compared_samples(self.n_samples)]
-        observed = np.ones((self.n_samples, 1), bool) if self.observed is None else self.observed
+        observed = (
+            np.ones((self.n_samples, 1), bool)
+            if self.observed is None
+            else self.observed
+        )
         for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
             have = observed[:, p] & observed[:, q]
             if have[drawn[0]].sum() < FEW_COMMON:
@@ -151,32 +172,45 @@ def compress(
 ) -> Stack:
     """Learn feature maps, and compress the kernels of their features, in two passes.
 
-    The `approximation`, a transformer in scikit-learn's manner, is cloned for each view and learns
-    from `fit_samples` samples (20,000 by default, or ten per landmark if these are more), prepared
-    by what `learn_preparations` returns. Samples that a view lacks count as `fill` says (see
-    `Features`). If `keep`, by default if they take up to an eighth of the free memory, features are
-    computed once and not anew in every pass; never for dask arrays. The small matrices of the stack
-    are on the host.
+    The `approximation`, a transformer in scikit-learn's manner, is cloned for each view
+    and learns from `fit_samples` samples (20,000 by default, or ten per landmark if
+    these are more), prepared by what `learn_preparations` returns. Samples that a view
+    lacks count as `fill` says (see `Features`). If `keep`, by default if they take up
+    to an eighth of the free memory, features are computed once and not anew in every
+    pass; never for dask arrays. The small matrices of the stack are on the host.
     """
-    raw = learn_maps(blocks, approximation, random_state, fit_samples, learn_preparations)
+    raw = learn_maps(
+        blocks, approximation, random_state, fit_samples, learn_preparations
+    )
     ends = np.cumsum([0, *raw.widths]).tolist()
     require_products(ends[-1], len(raw.maps), "pass a feature map with fewer columns")
     sample = draw_rows(blocks, min(fit_samples or ERROR_SAMPLES, ERROR_SAMPLES), seed=1)
     drawn = raw.of_observed(sample)
-    errors = [trace_error(*each) for each in zip(raw.maps, sample.values(), drawn, strict=True)]
+    errors = [
+        trace_error(*each)
+        for each in zip(raw.maps, sample.values(), drawn, strict=True)
+    ]
     of_blocks = raw
     if keep is None:
-        n_bytes = blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
+        n_bytes = (
+            blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
+        )
         free = free_bytes(drawn[0])
-        keep = n_bytes <= KEPT_SHARE * ((available_bytes() if free is None else free) or 0)
+        keep = n_bytes <= KEPT_SHARE * (
+            (available_bytes() if free is None else free) or 0
+        )
     if keep and not isinstance(blocks, DaskBlocks):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
-        blocks = blocks.with_features(kept, dict(zip(blocks.names, raw.widths, strict=True)))
+        blocks = blocks.with_features(
+            kept, dict(zip(blocks.names, raw.widths, strict=True))
+        )
         of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
     sum_block = partial(
-        _sum_block, shifted=replace(of_blocks, means=origins), are_views=of_blocks is raw
+        _sum_block,
+        shifted=replace(of_blocks, means=origins),
+        are_views=of_blocks is raw,
     )
     *sums, squares, counts = map(to_host, blocks.total(sum_block))
     means, floors = [], []
@@ -186,7 +220,10 @@ def compress(
         mean, floor = _center(origins[p], shift, square, center, where)
         means.append(mean)
         floors.append(floor)
-    standard: Any = {"means": means if center else None, "floors": floors if normalize else None}
+    standard: Any = {
+        "means": means if center else None,
+        "floors": floors if normalize else None,
+    }
     standard["fill"] = fill
     training = replace(of_blocks, **standard)
     small, coordinate_map = _compressed(blocks, training, n_clusters)
@@ -215,7 +252,9 @@ def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
     learned = replace(features.learned, active=views)
     training = replace(features.training, active=views)
     small, coordinate_map = _compressed(features.blocks, training, features.n_clusters)
-    changed = replace(features, learned=learned, training=training, coordinate_map=coordinate_map)
+    changed = replace(
+        features, learned=learned, training=training, coordinate_map=coordinate_map
+    )
     kernels = tuple(small[number] for number in features.kernels)
     return replace(stack, kernels=kernels, features=changed)
 
@@ -228,7 +267,8 @@ def _compressed(
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
     T, coordinate_map = _factor(products, ends)
     if len(T) == n_clusters - 1:
-        # As many as centered clusters span; the last direction is one that no kernel has.
+        # As many as centered clusters span; the last direction is one that no kernel
+        # has.
         T = np.pad(T, ((0, 1), (0, 0)))
         coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
@@ -241,15 +281,17 @@ def _center(
     """Return the mean of a view's features, and the squared length below which one is rounding."""
     if not np.isfinite(square):
         raise ValueError(
-            f"{where} makes features of it that are not finite, or too large to square and sum; "
-            "rescale the view, or take another feature map"
+            f"{where} makes features of it that are not finite, or too large to square "
+            "and sum; rescale the view, or take another feature map"
         )
     mean = origin + shift
     variance = square - float(shift @ shift)
     length = variance + float(mean @ mean)
     left = variance if center else length
     if not left > CONSTANT * length:
-        raise ValueError(f"{where} makes a kernel that is {nothing_left(length)} leave it out")
+        raise ValueError(
+            f"{where} makes a kernel that is {nothing_left(length)} leave it out"
+        )
     return mean, float(max(AT_THE_MEAN * left, CONSTANT * length))
 
 
@@ -306,7 +348,9 @@ def _sum_clusters(
     for part, first in training.parts(block, start):
         columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
         own = labels[:, first : first + part.n_rows]
-        total = add(total, columns.T @ to_device(count_members(own, n_clusters), columns))
+        total = add(
+            total, columns.T @ to_device(count_members(own, n_clusters), columns)
+        )
     return total
 
 
@@ -317,9 +361,11 @@ def _column_sums(F: Array) -> Array:
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and its inverse without columns that depend on others."""
-    # Each view is measured in its own unit, or the columns of a small one would be lost.
+    # Each view is measured in its own unit, or the columns of a small one would be
+    # lost.
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
-    # The largest columns of all views would be equal, and rounding must not choose among them.
+    # The largest columns of all views would be equal, and rounding must not choose
+    # among them.
     distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
     units = np.repeat(distinct, np.diff(ends))
     upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)

@@ -26,27 +26,29 @@ from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-# How entries are held; of several kernels together, as the first of these that one of them is.
+# How entries are held; of several kernels together, as the first of these that one of
+# them is.
 STORAGES = ("streamed", "dense", "sparse")
 
 # Fewest rows that are read or computed at a time.
 FEWEST_ROWS = 16
-# Rows and columns of the tiles that are compared with their mirror images; on a device, on which
-# starting a step takes long, more.
+# Rows and columns of the tiles that are compared with their mirror images; on a device,
+# on which starting a step takes long, more.
 TILE, TILE_ON_DEVICE = 512, 4096
 
 
 class Kernel:
     """A symmetric positive semidefinite matrix over n samples, which need not be written out.
 
-    A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless it has a
-    cheaper way.
+    A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless
+    it has a cheaper way.
     """
 
     like: Any  # an array of length n; vectors over the samples live on its device
     storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
     n_samples: Any = property(lambda self: self.like.shape[0])  # n
-    precision: Any = property(lambda self: rounding_of(self.like))  # relative rounding of entries
+    # Relative rounding of entries.
+    precision: Any = property(lambda self: rounding_of(self.like))
     shape: Any = property(lambda self: (self.n_samples, self.n_samples))
 
     def rows(self, index: Any) -> AnyArray:
@@ -79,7 +81,9 @@ def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
     """
     m, n, like = len(kernels), kernels[0].n_samples, kernels[0].like
     entries = empty((m, n, n), like, precision)
-    parts = list(row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // max(n, 1))))
+    parts = list(
+        row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // max(n, 1)))
+    )
     blocks = [(p, rows) for p in range(m) for rows in parts]
 
     def write(block: tuple[int, slice]) -> None:
@@ -132,10 +136,15 @@ class Array(Kernel):
     def __matmul__(self, V: AnyArray) -> AnyArray:
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
-        if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
-            return super().__matmul__(V)  # some rows at a time, without a copy in float64
-        X = astype(V, precision_of(self.matrix))  # on an accelerator, in the matrix's own type
-        # By symmetry K X = (X^T K)^T; that order is slower on the host, in single precision alone.
+        if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(
+            self.matrix
+        ):
+            # Some rows at a time, without a copy in float64.
+            return super().__matmul__(V)
+        # On an accelerator, in the matrix's own type.
+        X = astype(V, precision_of(self.matrix))
+        # By symmetry K X = (X^T K)^T; that order is slower on the host, in single
+        # precision alone.
         is_slower = precision_of(X) == "float32" and not is_on_accelerator(X)
         Y = self.matrix @ X if is_slower else (X.T @ self.matrix).T
         return astype(Y, precision_of(V))
@@ -154,7 +163,9 @@ class Factored(Kernel):
 
     def diagonal(self) -> AnyArray:
         if is_sparse(self.F):
-            return np.asarray(self.F.multiply(self.F).sum(axis=1), dtype=np.float64).reshape(-1)
+            return np.asarray(
+                self.F.multiply(self.F).sum(axis=1), dtype=np.float64
+            ).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
@@ -214,7 +225,9 @@ class Mix(Kernel):
     kernels: Sequence[Kernel]
     n_samples = property(lambda self: self.kernels[0].n_samples)
     like = property(lambda self: self.kernels[0].like)
-    storage = property(lambda self: min((k.storage for k in self.kernels), key=STORAGES.index))
+    storage = property(
+        lambda self: min((k.storage for k in self.kernels), key=STORAGES.index)
+    )
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
@@ -234,7 +247,9 @@ class Mix(Kernel):
     def __matmul__(self, V: AnyArray) -> AnyArray:
         coefficients, kernels = zip(*self._terms(), strict=True)
         products = multiply(kernels, [V] * len(kernels))
-        return sum(c * product for c, product in zip(coefficients, products, strict=True))
+        return sum(
+            c * product for c, product in zip(coefficients, products, strict=True)
+        )
 
 
 def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[AnyArray]:
@@ -283,7 +298,11 @@ class Computed(Kernel):
             return super().entries(rows, columns)
         numbers = to_host(rows, np.int64), to_host(columns, np.int64)
         found = self.source.entries(self.index, *numbers)
-        return super().entries(rows, columns) if found is None else astype(found, "float64")
+        return (
+            super().entries(rows, columns)
+            if found is None
+            else astype(found, "float64")
+        )
 
     def diagonal(self) -> AnyArray:
         return self.self_similarities

@@ -1,9 +1,10 @@
 r"""From vectors over all samples to vectors over those that a kernel has, and back.
 
-A kernel K that lacks some of n samples is, over all of them, :math:`E^\top K E`, with a thin
-product on either side of K. Column i of E says how sample i is composed in the kernel's feature
-space: an observed sample is itself, a missing one is zero, or a combination of observed ones.
-For every E, :math:`E^\top K E` is positive semidefinite if K is.
+A kernel K that lacks some of n samples is, over all of them, :math:`E^\top K E`, with a
+thin product on either side of K. Column i of E says how sample i is composed in the
+kernel's feature space: an observed sample is itself, a missing one is zero, or a
+combination of observed ones. For every E, :math:`E^\top K E` is positive semidefinite
+if K is.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.linalg import arrays_to_host, namespace, precision_of, select, to_device, to_host
+from mkclust.linalg import (
+    arrays_to_host,
+    namespace,
+    precision_of,
+    select,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array, Float
@@ -44,7 +52,8 @@ class SampleMap:
 
     .. math:: E = (S + L R^\top)\, \mathrm{diag}(s)
 
-    S selects the observed samples, L and R are the two sides of the fill, and s is the scale.
+    S selects the observed samples, L and R are the two sides of the fill, and s is the
+    scale.
 
     Examples
     --------
@@ -92,7 +101,11 @@ class SampleMap:
         if self.fill is not None:
             left, right = self.fill.beside(Y)
             V = V + right @ (left.T @ Y)
-        return V if self.scale is None else V * to_device(self.scale, Y, precision_of(Y))[:, None]
+        return (
+            V
+            if self.scale is None
+            else V * to_device(self.scale, Y, precision_of(Y))[:, None]
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("samples", "n_samples", "scale", "fill")
@@ -130,7 +143,11 @@ class Observed(Wrapped):
         if fill is not None:
             part = part + select(to_device(fill.right, part), chosen) @ self._filled.T
         part = self.map.scatter(part.T).T
-        return part if scale is None else part * select(to_device(scale, part), chosen)[:, None]
+        return (
+            part
+            if scale is None
+            else part * select(to_device(scale, part), chosen)[:, None]
+        )
 
     def diagonal(self) -> Array:
         inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
@@ -159,10 +176,14 @@ def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
     return observed
 
 
-def with_maps(kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]) -> tuple[Kernel, ...]:
+def with_maps(
+    kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]
+) -> tuple[Kernel, ...]:
     """Return kernels with other maps; a kernel without one stays as it is."""
     return tuple(
-        replace(kernel, map=each) if isinstance(kernel, Observed) and each is not None else kernel
+        replace(kernel, map=each)
+        if isinstance(kernel, Observed) and each is not None
+        else kernel
         for kernel, each in zip(kernels, maps, strict=True)
     )
 
@@ -178,24 +199,30 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     is_active = np.zeros(len(kernels), bool)
     is_active[list(active)] = True
     scale = rescaling(observed, is_active)
-    scale[scale == 0] = 1  # the other kernels stay as they are for samples that only they have
+    # The other kernels stay as they are for samples that only they have.
+    scale[scale == 0] = 1
     # Kernels that share a map share the new one.
     scaled = {
         id(each): replace(each, scale=scale)
         for each in maps_of(kernels)
         if each is not None and each.scale is not None
     }
-    return with_maps(kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)])
+    return with_maps(
+        kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)]
+    )
 
 
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
     """Return the factors that make up for kernels, or views, that lack a sample, (n_samples,).
 
-    With equal weights, a sample then has the total self-similarity of one that all of them have;
-    zero for samples that none of them has. `observed`, bool of shape (n_samples, m), says which
-    samples they have, and `counted`, bool of shape (m,), which of them count; None for all.
+    With equal weights, a sample then has the total self-similarity of one that all of
+    them have; zero for samples that none of them has. `observed`, bool of shape
+    (n_samples, m), says which samples they have, and `counted`, bool of shape (m,),
+    which of them count; None for all.
     """
     observed = observed if counted is None else observed[:, counted]
     counts = observed.sum(axis=1)
-    ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
+    ratios = np.divide(
+        observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0
+    )
     return np.sqrt(ratios)

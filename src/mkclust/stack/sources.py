@@ -27,7 +27,8 @@ from mkclust.linalg import (
 from mkclust.stack.checks import as_numbers, entries_error
 from mkclust.types import Array, Float
 
-# Bytes of the rows that are read at a time, of all kernels; the next are read meanwhile.
+# Bytes of the rows that are read at a time, of all kernels; the next are read
+# meanwhile.
 BLOCK_BYTES = 64 * 2**20
 # With fewer rows at a time, products would wait for the thin matrix.
 FEWEST_ROWS = 32
@@ -35,15 +36,16 @@ FEWEST_ROWS = 32
 LARGEST_SHARE = 1 / 32
 # The latest rows are kept for at most this many threads.
 MOST_THREADS = 16
-# On a device, rows of every kernel take at most this share of the free memory at a time.
+# On a device, rows of every kernel take at most this share of the free memory at a
+# time.
 SHARE_ON_DEVICE = 0.004
 
 
 class Source:
     """Kernels over the same samples, of which some rows are read or computed at a time.
 
-    A subclass defines ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and overrides the rest
-    if it has a cheaper way.
+    A subclass defines ``n_kernels``, ``n_samples``, ``dtype`` and ``rows``, and
+    overrides the rest if it has a cheaper way.
     """
 
     n_kernels: int  # m
@@ -63,7 +65,9 @@ class Source:
         """Return the sums of all rows, (m, n), if they are known without reading these."""
         return None
 
-    def entries(self, index: int, rows: np.ndarray, columns: np.ndarray) -> Array | None:
+    def entries(
+        self, index: int, rows: np.ndarray, columns: np.ndarray
+    ) -> Array | None:
         """Return some entries of a kernel, rising numbers given, if that takes no whole rows."""
         return None
 
@@ -82,7 +86,9 @@ class Source:
         free = free_bytes(self.like)
         if free is not None:
             return min(max(1, int(SHARE_ON_DEVICE * free / (n * itemsize))), n)
-        rows = min(BLOCK_BYTES // (self.n_kernels * n * itemsize), int(LARGEST_SHARE * n))
+        rows = min(
+            BLOCK_BYTES // (self.n_kernels * n * itemsize), int(LARGEST_SHARE * n)
+        )
         return min(max(FEWEST_ROWS, rows), n)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
@@ -116,14 +122,16 @@ class Source:
         for part, blocks in (self if is_whole else self.only(indices)).blocks():
             for place, X, block in zip(rest, thin, blocks, strict=True):
                 block = block if on_accelerator else astype(block, precision_of(X))
-                results[place][part, :] = astype(block @ X, precision_of(results[place]))
+                results[place][part, :] = astype(
+                    block @ X, precision_of(results[place])
+                )
         return results
 
     def rows_of(self, index: int, samples: Any) -> Array:
         """Return the rows of one kernel for a slice or an array of numbers, (s, n), in float64.
 
-        Those of all kernels are kept, by thread: a loop over kernels within one over blocks reads
-        each once.
+        Those of all kernels are kept, by thread: a loop over kernels within one over
+        blocks reads each once.
         """
         is_slice = isinstance(samples, slice)
         samples = samples if is_slice else to_host(samples, np.int64)
@@ -144,9 +152,13 @@ class Source:
         """Return the rows of some samples for every kernel, those that follow another together."""
         rising, order = np.unique(samples, return_inverse=True)
         runs = np.split(rising, np.flatnonzero(np.diff(rising) > 1) + 1)
-        parts = [self._read(slice(int(run[0]), int(run[-1]) + 1)) for run in runs if len(run)]
+        parts = [
+            self._read(slice(int(run[0]), int(run[-1]) + 1)) for run in runs if len(run)
+        ]
         every = zip(*(parts or [self._read(slice(0, 0))]), strict=True)
-        return [select(namespace(*blocks).concat(list(blocks)), order) for blocks in every]
+        return [
+            select(namespace(*blocks).concat(list(blocks)), order) for blocks in every
+        ]
 
 
 class GivenRows(Source):
@@ -174,10 +186,14 @@ class MatrixRows(Source):
         self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        part = (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
+        part = (
+            (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
+        )
         rows = self.matrix[part]
         rows = rows.toarray() if is_sparse(rows) else rows
-        return [as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, "X")]
+        return [
+            as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, "X")
+        ]
 
 
 def examine_rows(
@@ -185,19 +201,23 @@ def examine_rows(
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities of m kernels, (m, n), and their largest entries, (m,).
 
-    If kernels are validated, row sums are those of the symmetric part, for which a certificate
-    holds; if not, the largest entries are zero.
+    If kernels are validated, row sums are those of the symmetric part, for which a
+    certificate holds; if not, the largest entries are zero.
     """
     m, n, like = source.n_kernels, source.n_samples, source.like
     xp, known, largest = namespace(like), source.diagonal(), np.zeros(m)
-    diagonals = zeros((m, n), like) if known is None else to_device(known, like, "float64")
+    diagonals = (
+        zeros((m, n), like) if known is None else to_device(known, like, "float64")
+    )
     if known is not None and not validate:
         sums = source.sums()
         if sums is not None:
             return to_device(sums, like, "float64"), diagonals, largest
         ones = zeros((n, 1), like) + 1.0
         products = [source.product(p, ones) for p in range(m)]  # if these take no rows
-        if all(each is not None and bool(xp.all(xp.isfinite(each))) for each in products):
+        if all(
+            each is not None and bool(xp.all(xp.isfinite(each))) for each in products
+        ):
             return xp.concat(products, axis=1).T, diagonals, largest
     sums, column_sums, differences = (zeros((m, n), like) for _ in range(3))
     # No entry of this vector is small, so that no entry of a kernel escapes it.
@@ -218,11 +238,14 @@ def examine_rows(
                 diagonals[p, rows] = astype(diagonal, "float64")
         # For all kernels at once, since this waits for a device.
         if not xp.all(xp.isfinite(sums[:, rows])):
-            bad = int(np.flatnonzero(~np.isfinite(to_host(sums[:, rows])).all(axis=1))[0])
+            bad = int(
+                np.flatnonzero(~np.isfinite(to_host(sums[:, rows])).all(axis=1))[0]
+            )
             where = f", in rows {rows.start} to {rows.stop}"
             raise entries_error([blocks[bad]], labels[bad], where)
         for p, block in enumerate(blocks if validate else ()):
-            # In float64, in which sums over many samples stay far more exact than the entries.
+            # In float64, in which sums over many samples stay far more exact than the
+            # entries.
             block = astype(block, "float64")
             largest[p] = max(largest[p], float(xp.max(xp.abs(block))))
             differences[p, rows] += block @ probe
@@ -232,12 +255,14 @@ def examine_rows(
         difference = float(xp.max(xp.abs(differences[p, :])))
         if difference > np.sqrt(rounding_of(source)) * largest[p]:
             raise ValueError(
-                f"{label} is not symmetric: its product with a random vector and that of its "
-                f"transpose differ by up to {difference:.3g} (largest entry {largest[p]:.3g}); "
-                "if that is meant, pass (K + K.T) / 2"
+                f"{label} is not symmetric: its product with a random vector and that "
+                f"of its transpose differ by up to {difference:.3g} (largest entry "
+                f"{largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
             )
     return (sums + column_sums) / 2 if validate else sums, diagonals, largest
 
 
 def _listed(rows: Any) -> list[Array]:
-    return [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
+    return (
+        [rows[p, ...] for p in range(rows.shape[0])] if is_foreign(rows) else list(rows)
+    )

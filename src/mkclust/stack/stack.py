@@ -24,9 +24,11 @@ from mkclust.stack.standardized import fused_mixes, write_mix
 from mkclust.types import Array as AnyArray
 from mkclust.types import Float
 
-# Up to this many samples, mixes of sparse kernels, and copies of all kernels, are written out.
+# Up to this many samples, mixes of sparse kernels, and copies of all kernels, are
+# written out.
 MOST_WRITTEN = 4096
-# Sizes of entries between which kernels can be mixed in single precision: coefficients are squares.
+# Sizes of entries between which kernels can be mixed in single precision: coefficients
+# are squares.
 SINGLE_SIZES = 1e-8, 1e8
 
 
@@ -34,18 +36,19 @@ SINGLE_SIZES = 1e-8, 1e8
 class Stack:
     """Several kernels over the same samples.
 
-    Arrays as long as the samples stay with the array library of the kernels; arrays as long as the
-    number of kernels come out as NumPy float64.
+    Arrays as long as the samples stay with the array library of the kernels; arrays as
+    long as the number of kernels come out as NumPy float64.
     """
 
     kernels: tuple[Kernel, ...]  # centered and scaled, over all samples
     names: tuple[str, ...]  # of the kernels
     # The number of the view of each kernel; parts of one table are one view.
     views: tuple[int, ...]
-    # Lifts vectors over the coordinates of a compressed stack to all samples (a `SampleFeatures`);
-    # None if the kernels are over the samples themselves.
+    # Lifts vectors over the coordinates of a compressed stack to all samples (a
+    # `SampleFeatures`); None if the kernels are over the samples themselves.
     features: Any = field(default=None, repr=False)
-    # The number of the group of each sample, of all that were read; None if there are no groups.
+    # The number of the group of each sample, of all that were read; None if there are
+    # no groups.
     groups: np.ndarray | None = field(default=None, repr=False)
 
     n_kernels = property(lambda self: len(self.kernels))  # m
@@ -56,7 +59,9 @@ class Stack:
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
         storage = Mix(np.ones(self.n_kernels), self.kernels).storage
-        return storage == "dense" or (storage == "sparse" and self.n_samples <= MOST_WRITTEN)
+        return storage == "dense" or (
+            storage == "sparse" and self.n_samples <= MOST_WRITTEN
+        )
 
     def apply(self, V: AnyArray) -> AnyArray:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
@@ -76,20 +81,24 @@ class Stack:
         n = self.n_samples
         require_memory(
             np.dtype(precision).itemsize * n**2,
-            f"mixing {self.n_kernels} kernels of {n} samples, in addition to the kernels,",
+            f"mixing {self.n_kernels} kernels of {n} samples, in addition to the "
+            "kernels,",
             "use fewer samples, or views with kernels='on-the-fly'",
             available=free_bytes(self.kernels[0].like),
         )
         return Array(write_mix(mix, precision))
 
-    def among(self, samples: np.ndarray | None = None, precision: str = "float64") -> "HeldStack":
+    def among(
+        self, samples: np.ndarray | None = None, precision: str = "float64"
+    ) -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
         n, m, like = self.n_samples, self.n_kernels, self.kernels[0].like
         count = n if samples is None else len(samples)
         require_memory(
             m * count**2 * np.dtype(precision).itemsize,
             f"writing out {m} kernels of {count} samples",
-            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            "use fewer samples, or a method that needs products only, such as "
+            "SimpleMKKM",
             available=free_bytes(like),
         )
         if samples is None:
@@ -98,14 +107,16 @@ class Stack:
         chosen = to_device(np.asarray(samples), like)
         for part in row_blocks(self.kernels, count):
             for p, kernel in enumerate(self.kernels):
-                entries[p, part, :] = astype(kernel.entries(chosen[part], chosen), precision)
+                entries[p, part, :] = astype(
+                    kernel.entries(chosen[part], chosen), precision
+                )
         return HeldStack(entries, self.names, self.views)
 
     def held(self, make: bool | None = None) -> "HeldStack | None":
         """Return the kernels written out, in single precision if they are large; kept for later.
 
-        None if memory or float32 cannot hold them, or if mixes are as fast without. By default,
-        only few samples are written out.
+        None if memory or float32 cannot hold them, or if mixes are as fast without. By
+        default, only few samples are written out.
         """
         n, m = self.n_samples, self.n_kernels
         make = n <= MOST_WRITTEN if make is None else make
@@ -152,7 +163,9 @@ class Stack:
 class HeldStack(Stack):
     """Kernels written out as one array, (m, n, n), so that a mix of them is one product."""
 
-    def __init__(self, entries: AnyArray, names: tuple[str, ...], views: tuple[int, ...]):
+    def __init__(
+        self, entries: AnyArray, names: tuple[str, ...], views: tuple[int, ...]
+    ):
         kernels = tuple(Array(entries[p, :, :]) for p in range(entries.shape[0]))
         super().__init__(kernels, names, views)
         object.__setattr__(self, "entries", entries)

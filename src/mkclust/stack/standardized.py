@@ -29,17 +29,18 @@ from mkclust.types import Array
 class Standardization:
     """How one kernel is centered and scaled, as learned from the training samples.
 
-    The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
-    s the scale that makes the diagonal one, each of shape (n,).
+    The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r
+    their mean, s the scale that makes the diagonal one, each of shape (n,).
     """
 
     diagonal: Array  # self-similarities before any centering or scaling
     row_means: Array | None = None  # None if the kernel is not centered
     scale: Array | None = None  # None if it is not scaled
-    # What a repair adds to every self-similarity; it is part of the diagonal and of the row means.
+    # What a repair adds to every self-similarity; it is part of the diagonal and of the
+    # row means.
     shift: float = 0.0
-    # What a repair by clipping adds to the centered self-similarities, and the orthonormal
-    # directions, (n, r), that the centered kernel lost by it.
+    # What a repair by clipping adds to the centered self-similarities, and the
+    # orthonormal directions, (n, r), that the centered kernel lost by it.
     added: Array | None = None
     dropped: Array | None = None
 
@@ -82,20 +83,26 @@ class Standardization:
         return first - self.shift if shared else None
 
     def project(
-        self, cross: Array, P: Array, self_similarity: Array | None, *, is_training: bool = False
+        self,
+        cross: Array,
+        P: Array,
+        self_similarity: Array | None,
+        *,
+        is_training: bool = False,
     ) -> Array:
         """Multiply the standardized similarities of new samples to the training ones with P.
 
-        The similarities `cross`, (n_new, n), are neither centered nor scaled, `P` is of shape
-        (n, b), the result of shape (n_new, b). The new samples' similarities to themselves,
-        (n_new,), are needed only to scale. If the samples are all training samples, in the order of
-        the fit, a repair adds what it added then.
+        The similarities `cross`, (n_new, n), are neither centered nor scaled, `P` is of
+        shape (n, b), the result of shape (n_new, b). The new samples' similarities to
+        themselves, (n_new,), are needed only to scale. If the samples are all training
+        samples, in the order of the fit, a repair adds what it added then.
         """
         local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
         (n_new, n), is_centered = cross.shape, local.row_means is not None
         if local.scale is not None:
             P = P * local.scale[:, None]
-        if local.dropped is not None:  # directions that were dropped by clipping do not count
+        # Directions that were dropped by clipping do not count.
+        if local.dropped is not None:
             P = P - local.dropped @ (local.dropped.T @ P)
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
@@ -112,15 +119,18 @@ class Standardization:
             rows = rows - local.row_means @ P
         if local.scale is None:
             return rows
-        return rows * local._factors(self_similarity, means, is_training=is_training)[:, None]
+        return (
+            rows
+            * local._factors(self_similarity, means, is_training=is_training)[:, None]
+        )
 
     def rows(
         self, cross: Array, self_similarity: Array | None, *, first: int | None = None
     ) -> Array:
         """Return the standardized similarities of new samples to the training ones, (n_new, n).
 
-        They come as those of :meth:`project`. Training samples are given by the number of the
-        ``first``, which the others follow; None for new samples.
+        They come as those of :meth:`project`. Training samples are given by the number
+        of the ``first``, which the others follow; None for new samples.
         """
         local, xp = self.to_same_device(cross), namespace(cross)
         rows = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
@@ -129,20 +139,30 @@ class Standardization:
             own = slice(first, first + cross.shape[0])
         if local.shift and first is not None:
             places = xp.arange(rows.shape[1], device=device(rows))
-            rows = rows + local.shift * astype(places[own][:, None] == places[None, :], "float64")
+            rows = rows + local.shift * astype(
+                places[own][:, None] == places[None, :], "float64"
+            )
             means = means + local.shift / rows.shape[1]
         if local.row_means is not None:
             rows = rows - local.row_means
             rows -= xp.mean(rows, axis=1)[:, None]
-        if local.dropped is not None:  # directions that were dropped by clipping do not count
+        # Directions that were dropped by clipping do not count.
+        if local.dropped is not None:
             rows = rows - (rows @ local.dropped) @ local.dropped.T
         if local.scale is None:
             return rows
-        factors = local._factors(self_similarity, means, own, is_training=first is not None)
+        factors = local._factors(
+            self_similarity, means, own, is_training=first is not None
+        )
         return (rows * local.scale) * factors[:, None]
 
     def _factors(
-        self, self_similarity: Any, means: Array, own: slice = slice(None), *, is_training: bool
+        self,
+        self_similarity: Any,
+        means: Array,
+        own: slice = slice(None),
+        *,
+        is_training: bool,
     ) -> Array:
         """Return what scales the similarities of new samples, given their means over the others.
 
@@ -153,8 +173,11 @@ class Standardization:
         if self.row_means is not None:
             lengths = lengths - 2 * means + self.mean
         if self.added is not None:
-            lengths = lengths + (self.added[own] if is_training else xp.mean(self.added))
-        # A new sample at the very mean of the training samples has no direction: leave it at zero.
+            lengths = lengths + (
+                self.added[own] if is_training else xp.mean(self.added)
+            )
+        # A new sample at the very mean of the training samples has no direction: leave
+        # it at zero.
         has_length = lengths > 1e-10 * float(xp.mean(xp.abs(self.centered_diagonal())))
         factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
         return xp.where(has_length, factors, 0.0)
@@ -190,7 +213,9 @@ class Standardized(Wrapped):
         return V if scale is None else V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
-        return self._standardize(self.kernel.rows(index), index, slice(0, self.n_samples))
+        return self._standardize(
+            self.kernel.rows(index), index, slice(0, self.n_samples)
+        )
 
     def entries(self, rows: Any, columns: Any) -> Array:
         return self._standardize(self.kernel.entries(rows, columns), rows, columns)
@@ -208,7 +233,10 @@ class Standardized(Wrapped):
         return part
 
     def diagonal(self) -> Array:
-        lengths, scale = self.standardization.centered_diagonal(), self.standardization.scale
+        lengths, scale = (
+            self.standardization.centered_diagonal(),
+            self.standardization.scale,
+        )
         return lengths if scale is None else lengths * scale**2
 
 
@@ -217,10 +245,14 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
 
     They have to be contiguous matrices of one number type on an accelerator.
     """
-    are_plain = all(isinstance(K, Standardized) and isinstance(K.kernel, Held) for K in kernels)
+    are_plain = all(
+        isinstance(K, Standardized) and isinstance(K.kernel, Held) for K in kernels
+    )
     first = kernels[0].like
     module = fused("fused_mixes", first) if are_plain else None
-    if module and all(K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels):
+    if module and all(
+        K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels
+    ):
         return module
     return None
 
@@ -233,7 +265,10 @@ def write_mix(mix: Mix, precision: str) -> Array:
     kernels: Any = mix.kernels
     all_own, n = [K.standardization for K in kernels], mix.n_samples
     no_means, no_scale = zeros(n, like), zeros(n, like) + 1.0
-    means = [no_means if own.row_means is None else own.row_means - own.mean / 2 for own in all_own]
+    means = [
+        no_means if own.row_means is None else own.row_means - own.mean / 2
+        for own in all_own
+    ]
     scales = [no_scale if own.scale is None else own.scale for own in all_own]
     out, xp = empty((n, n), like, precision), namespace(like)
     matrices = [K.kernel.matrix for K in kernels]

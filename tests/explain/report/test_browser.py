@@ -47,7 +47,10 @@ def column(found, at):
 # The first test, because it reads the log of loading.
 def test_the_page_loads_without_error_and_asks_for_nothing_else(browser):
     assert browser.get_log("browser") == []
-    entries = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    entries = [
+        json.loads(entry["message"])["message"]
+        for entry in browser.get_log("performance")
+    ]
     asked = [
         entry["params"]["request"]["url"]
         for entry in entries
@@ -69,9 +72,9 @@ def test_tables_are_sorted_by_mouse_and_keyboard(browser, digits):
     assert heads[at].get_attribute("aria-sort") == "descending"
     button.send_keys(Keys.ENTER)
     assert column(found, at) == values[::-1]
-    assert "sorted by Weight, ascending" in browser.find_element(By.ID, "status").get_attribute(
-        "textContent"
-    )
+    assert "sorted by Weight, ascending" in browser.find_element(
+        By.ID, "status"
+    ).get_attribute("textContent")
 
 
 def test_labels_are_saved_and_the_methods_can_be_copied(browser, digits):
@@ -83,7 +86,9 @@ def test_labels_are_saved_and_the_methods_can_be_copied(browser, digits):
     show(browser, button)
     button.click()
     assert button.text in ("Copied", "Selected")
-    assert "We clustered 200 samples" in browser.execute_script("return String(getSelection())")
+    assert "We clustered 200 samples" in browser.execute_script(
+        "return String(getSelection())"
+    )
 
 
 @pytest.mark.parametrize("width", [1200, 400])
@@ -92,4 +97,6 @@ def test_the_page_is_as_wide_as_the_window(browser, width):
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert (
+        browser.execute_script("return document.documentElement.scrollWidth") <= width
+    )

@@ -120,7 +120,9 @@ def quiet_fit(model, X):
 
 @pytest.fixture(scope="module")
 def problem():
-    views, y = blob_views(np.random.default_rng(0), n=60, k=3, strengths=(1.0, 0.7, 0.5))
+    views, y = blob_views(
+        np.random.default_rng(0), n=60, k=3, strengths=(1.0, 0.7, 0.5)
+    )
     index = [f"patient {i}" for i in range(60)]
     names = ("left", "right", "top")
     return {n: pd.DataFrame(v, index) for n, v in zip(names, views, strict=True)}, y
@@ -139,9 +141,14 @@ def found(problem, fitted):
         "one": np.ones(60),
         "copy": problem[0]["left"][0],
     }
-    columns |= {"OS_MONTHS": rng.exponential(1 + 9 * y), "OS_STATUS": rng.integers(2, size=60)}
+    columns |= {
+        "OS_MONTHS": rng.exponential(1 + 9 * y),
+        "OS_STATUS": rng.integers(2, size=60),
+    }
     other = pd.DataFrame(columns, problem[0]["left"].index)
-    k_values = suggest_n_clusters(problem[0], [2, 3, 4], n_draws=19, level=0.05, n_resamples=2)
+    k_values = suggest_n_clusters(
+        problem[0], [2, 3, 4], n_draws=19, level=0.05, n_resamples=2
+    )
     return k_values, annotate(fitted, other)
 
 
@@ -161,12 +168,16 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     sizes, fit_scores = np.bincount(fitted.labels_), sample_scores(fitted)
     found = stability(fitted, views, n_resamples=2)
     means = [fit_scores.silhouette[fitted.labels_ == c].mean() for c in range(3)]
-    negative = [(fit_scores.silhouette[fitted.labels_ == c] < 0).mean() for c in range(3)]
+    negative = [
+        (fit_scores.silhouette[fitted.labels_ == c] < 0).mean() for c in range(3)
+    ]
     table = "The clusters"
     assert page.numbers(table, "Samples") == sizes.tolist()
     assert page.numbers(table, "Share") == pytest.approx(100 * sizes / 60, abs=0.06)
     assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
-    assert page.numbers(table, "Negative") == pytest.approx(100 * np.array(negative), abs=0.6)
+    assert page.numbers(table, "Negative") == pytest.approx(
+        100 * np.array(negative), abs=0.6
+    )
     assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
     effects = describe(fitted, read_again(fitted, views))
     assert page.column(table, "Set apart by") == list(effects.names)
@@ -177,12 +188,20 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     table = "The least stable samples"
     worst = [views["left"].index.get_loc(name) for name in page.column(table, "Sample")]
     assert page.numbers(table, "Cluster") == fitted.labels_[worst].tolist()
-    assert page.numbers(table, "Stability") == pytest.approx(found.samples[worst], abs=0.006)
-    assert page.numbers(table, "Margin") == pytest.approx(fit_scores.margin[worst], abs=0.006)
+    assert page.numbers(table, "Stability") == pytest.approx(
+        found.samples[worst], abs=0.006
+    )
+    assert page.numbers(table, "Margin") == pytest.approx(
+        fit_scores.margin[worst], abs=0.006
+    )
     strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
     table = "Features of the clusters"
     assert page.column(table, "Feature") == [row.feature for row in strongest]
-    for name, values in {"Effect": "effect", "Inside": "mean_in", "Outside": "mean_out"}.items():
+    for name, values in {
+        "Effect": "effect",
+        "Inside": "mean_in",
+        "Outside": "mean_out",
+    }.items():
         expected = [getattr(row, values) for row in strongest]
         assert page.numbers(table, name) == pytest.approx(expected, rel=1e-3, abs=0.006)
 
@@ -200,11 +219,18 @@ def test_every_number_about_the_kernels_is_the_librarys(page, problem, fitted):
         "Top share": diagnosis.table["top_share"],
     }.items():
         assert page.numbers(table, name) == pytest.approx(expected, abs=0.006)
-    assert all(sentence in page.sections["kernels"] for sentence in diagnosis.sentences())
+    assert all(
+        sentence in page.sections["kernels"] for sentence in diagnosis.sentences()
+    )
     table, closest = "The views", [shared.closest(p) for p in range(3)]
     assert page.column(table, "Closest to") == [shared.names[q] for q in closest]
-    for name, matrix in {"Shared": shared.alignments, "Deviations": shared.scores}.items():
-        assert page.numbers(table, name) == pytest.approx(matrix[range(3), closest], abs=0.06)
+    for name, matrix in {
+        "Shared": shared.alignments,
+        "Deviations": shared.scores,
+    }.items():
+        assert page.numbers(table, name) == pytest.approx(
+            matrix[range(3), closest], abs=0.06
+        )
     assert fitted.WEIGHT_MEANING in words(page.sections["kernels"])
 
 
@@ -213,7 +239,9 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     expected = scores(problem[1], fitted.labels_)
     table = "Scores against the given classes"
     for name in ("ACC", "NMI", "Purity", "ARI"):
-        assert page.numbers(table, name)[0] == pytest.approx(100 * expected[name.lower()], abs=0.06)
+        assert page.numbers(table, name)[0] == pytest.approx(
+            100 * expected[name.lower()], abs=0.06
+        )
     table = "Numbers of clusters"
     for name, values in {
         "Clusters": suggestion.k_values,
@@ -224,10 +252,17 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
         "Resamples": suggestion.stabilities,
     }.items():
         assert page.numbers(table, name) == pytest.approx(values, abs=0.006)
-    table, tests = "Variables against the clusters", annotation.table.query("reason == ''")
+    table, tests = (
+        "Variables against the clusters",
+        annotation.table.query("reason == ''"),
+    )
     assert page.column(table, "Variable") == tests["variable"].tolist()
-    assert page.numbers(table, "Statistic") == pytest.approx(tests["statistic"], rel=0.05)
-    assert page.column(table, "p-value") == [annotation.p_text(p) for p in tests["p_value"]]
+    assert page.numbers(table, "Statistic") == pytest.approx(
+        tests["statistic"], rel=0.05
+    )
+    assert page.column(table, "p-value") == [
+        annotation.p_text(p) for p in tests["p_value"]
+    ]
     assert "<= 0.001" in page.column(table, "p-value")
     assert page.column(table, "Adjusted") == [
         annotation.adjusted_text(p) for p in tests["p_adjusted"]
@@ -237,7 +272,9 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
         values = annotation.differences[cluster].dropna()
         shown = [float(cell) for cell in page.column(table, cluster) if cell != "-"]
         assert shown == pytest.approx(values, rel=0.01)
-    assert all(sentence in page.sections["annotation"] for sentence in annotation.untested)
+    assert all(
+        sentence in page.sections["annotation"] for sentence in annotation.untested
+    )
     pytest.importorskip("statsmodels")
     assert re.search(r"events: \d+ of 60, OS_STATUS = 1\.", page.sections["annotation"])
     sizes = np.bincount(fitted.labels_)
@@ -248,7 +285,10 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     [gap] = [value for name, value in figures.items() if name.startswith("certified")]
     assert float(gap) == pytest.approx(fitted.duality_gap_, rel=0.5)
     assert figures["accuracy against given classes"] == f"{expected['acc']:.1%}"
-    assert f"certified relative gap {fitted.duality_gap_:.1e}" in page.sections["convergence"]
+    assert (
+        f"certified relative gap {fitted.duality_gap_:.1e}"
+        in page.sections["convergence"]
+    )
 
 
 def test_a_table_of_variables_is_tested_for_the_page(problem, fitted):
@@ -280,7 +320,8 @@ def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
     rows = list(csv.reader(io.StringIO(content, newline="")))
     assert rows[0] == ["id", "cluster"]
     assert rows[1:] == [
-        [spreadsheet_text(name), str(label)] for name, label in zip(ids, model.labels_, strict=True)
+        [spreadsheet_text(name), str(label)]
+        for name, label in zip(ids, model.labels_, strict=True)
     ]
     assert [name for name, _ in rows[-2:]] == ["'=1+1", "'@SUM(A1)"]
 
@@ -303,7 +344,9 @@ def test_a_page_is_sound_with_headings_in_order_unique_ids_and_captions(page):
     assert all(found.get("scope") for found in page.all("th"))
 
 
-def test_nothing_on_a_page_points_outside_it_and_scripts_are_allowed_by_hash(text, page):
+def test_nothing_on_a_page_points_outside_it_and_scripts_are_allowed_by_hash(
+    text, page
+):
     for tag, attributes in page.tags:
         for name in FETCHING & attributes.keys():
             assert attributes[name].startswith(("#", "data:")), (tag, attributes)
@@ -320,13 +363,19 @@ def test_nothing_on_a_page_points_outside_it_and_scripts_are_allowed_by_hash(tex
 def test_names_cannot_become_markup(problem):
     evil = "</script><script>alert('1')</script>\x00&amp;\"'"
     views = {f"{evil}{name}": view for name, view in problem[0].items()}
-    views = {name: view.set_axis([f"{evil}{i}" for i in range(60)]) for name, view in views.items()}
+    views = {
+        name: view.set_axis([f"{evil}{i}" for i in range(60)])
+        for name, view in views.items()
+    }
     model = AgreementKKM(3, random_state=0).fit(views)
     classes = np.array([f"{evil}{c}" for c in problem[1]])
     page = page_of(model, views, classes, n_resamples=2)
     assert len(page.all("script")) == 1
     assert "\x00" not in page.text
-    assert page.column("The kernels", "Kernel")[0] == evil.replace("\x00", "\\x00") + "left"
+    assert (
+        page.column("The kernels", "Kernel")[0]
+        == evil.replace("\x00", "\\x00") + "left"
+    )
 
 
 def test_the_same_fit_gives_the_same_page_but_for_the_time(problem):
@@ -338,7 +387,9 @@ def test_the_same_fit_gives_the_same_page_but_for_the_time(problem):
 
 
 def test_a_report_is_written_completely_or_not_at_all(problem, fitted, tmp_path):
-    path = write_report(fitted, problem[0], tmp_path / "new" / "fit.html", n_resamples=0)
+    path = write_report(
+        fitted, problem[0], tmp_path / "new" / "fit.html", n_resamples=0
+    )
     assert path.read_text(encoding="utf-8").endswith("</html>")
     assert [file.name for file in path.parent.iterdir()] == ["fit.html"]
     with pytest.raises(ValueError, match="y has the shape"):
@@ -349,7 +400,9 @@ def test_a_report_is_written_completely_or_not_at_all(problem, fitted, tmp_path)
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
-def test_without_its_libraries_the_remedy_is_named(problem, fitted, monkeypatch, module):
+def test_without_its_libraries_the_remedy_is_named(
+    problem, fitted, monkeypatch, module
+):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs {module}.*mkclust\[report\]"):
         report_html(fitted, problem[0])
@@ -362,7 +415,9 @@ def test_views_that_share_nothing_are_said_at_the_top(problem):
     said = words(page_of(model, views).sections[""])
     share = model.weights_[3] / model.weights_.sum()
     assert model.agreement_.verdict(sets_aside=False) in said
-    assert said.index("Before you read on") < said.index(f"{share:.0%} of the weight is on views")
+    assert said.index("Before you read on") < said.index(
+        f"{share:.0%} of the weight is on views"
+    )
     page = page_of(AgreementKKM(3, random_state=0).fit(views), views)
     assert "Before you read on" not in page.text
 
@@ -408,7 +463,9 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
         assert step in said
     assert page.tables["Views with missing samples"][3][:3] == ["top", "55", "5"]
     rows = page.tables["Samples by missing views (rows) and cluster (columns)"][1:]
-    assert rows == [[name, *map(str, counts)] for name, counts in model.missingness_.rows()]
+    assert rows == [
+        [name, *map(str, counts)] for name, counts in model.missingness_.rows()
+    ]
     kernels = np.stack([np.eye(20) + 1] * 2)
     given = AverageKKM(3, psd="clip", random_state=0).fit(kernels)
     assert "2 kernels were given" in words(page_of(given, kernels).sections["run"])
@@ -445,7 +502,9 @@ def test_several_kernels_of_one_table_have_a_report(problem, method):
 
 
 def test_compressed_models_say_what_their_features_miss(problem):
-    model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(problem[0])
+    model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(
+        problem[0]
+    )
     missed = page_of(model, problem[0]).numbers("The kernels", "Missed")
     assert missed == pytest.approx(model.approximation_error_, abs=5e-4)
 

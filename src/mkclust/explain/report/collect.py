@@ -56,28 +56,40 @@ def collect(
         data.n_filled = sum(table.n_missing for table in tables)
     with silence():  # the fit itself has warned
         data.scores, views = sample_scores(model), views_of_features(covered, samples)
-        data.description = describe(covered, samples.only(views), n_features=5) if views else None
+        data.description = (
+            describe(covered, samples.only(views), n_features=5) if views else None
+        )
         data.diagnosis = None
         if several:
             n = min(len(covered.labels_), refit_size(model))
             quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
-            data.diagnosis = diagnose(covered, samples, leave_one_out=quick, max_samples=n)
+            data.diagnosis = diagnose(
+                covered, samples, leave_one_out=quick, max_samples=n
+            )
         data.agreed_ari = _agreed_ari(covered, samples) if several else None
         data.stability = _stability(model, X, n_resamples)
         data.suggestion = _suggestion(covered, samples, alternatives)
     known, data.class_scores = data.known, None
     groups = pd.Series(data.scores.silhouette[known]).groupby(labels[known])
-    found = groups.agg(size="size", mean="mean", negative=lambda each: (each < 0).mean())
+    found = groups.agg(
+        size="size", mean="mean", negative=lambda each: (each < 0).mean()
+    )
     found = found.reindex(range(model.n_clusters)).fillna({"size": 0})
     data.clusters = found.astype({"size": int})
     if y is not None:
         given = {"this model": labels}
         if hasattr(model, "baseline_labels_"):
             given["what the views agree on"] = np.asarray(model.baseline_labels_)
-        percent = {name: scores(data.y[known], each[known]) for name, each in given.items()}
+        percent = {
+            name: scores(data.y[known], each[known]) for name, each in given.items()
+        }
         data.class_scores = 100 * pd.DataFrame(percent).T
-    shares = pd.Series([] if data.stability is None else data.stability.samples, dtype=float)
-    data.least_stable = shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
+    shares = pd.Series(
+        [] if data.stability is None else data.stability.samples, dtype=float
+    )
+    data.least_stable = (
+        shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
+    )
     return data
 
 
@@ -102,8 +114,8 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
         values = values[match_rows(index, fitted_index(model), "y", every=True)]
     if values.shape != (n,):
         raise ValueError(
-            f"y has the shape {values.shape}, the model was fitted on {n} samples: pass one class "
-            "per sample"
+            f"y has the shape {values.shape}, the model was fitted on {n} samples: "
+            "pass one class per sample"
         )
     return values
 
@@ -115,7 +127,10 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
     labels, parts = np.asarray(model.labels_), Parts(model, samples)
-    part, given = sample_clusters(labels, refit_size(model)), parts.unfitted(model).get_params()
+    part, given = (
+        sample_clusters(labels, refit_size(model)),
+        parts.unfitted(model).get_params(),
+    )
     names = AgreementKKM().get_params(deep=False)
     # Neighbors of another method are another thing.
     shared = names.keys() & given.keys() - {"neighbors"}
@@ -124,7 +139,9 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
-def _stability(model: Any, X: Any, n_resamples: int | Stability | None) -> Stability | None:
+def _stability(
+    model: Any, X: Any, n_resamples: int | Stability | None
+) -> Stability | None:
     if isinstance(n_resamples, Stability):
         return n_resamples
     n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
@@ -141,7 +158,9 @@ def _suggestion(
         return alternatives
     if not alternatives or model.n_clusters == 1:
         return None
-    kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+    kernels = (
+        default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+    )
     names = ("center", "normalize", "psd", "missing_views", "scale")
     options = {name: getattr(model, name) for name in names}
     return suggest_n_clusters(samples, kernels=kernels, **options)

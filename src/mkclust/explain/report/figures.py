@@ -43,20 +43,28 @@ def draw_all(data: Any) -> dict[str, Picture]:
         drawn["classes"] = plots.ClassesDisplay(labels=data.labels, y=data.y).plot
     if data.suggestion is not None:
         found = data.suggestion
-        drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(found, ax=ax)
+        drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(
+            found, ax=ax
+        )
     if data.annotation is not None:
         for number, display in enumerate(data.annotation.survival.values()):
             drawn[f"survival-{number}"] = display.plot
     if data.agreement is not None:
         drawn["agreement"] = model.agreement_.plot
     if len(model.history_) > 1:
-        drawn["convergence"] = lambda ax: plots.ConvergenceDisplay.from_estimator(model, ax=ax)
+        drawn["convergence"] = lambda ax: plots.ConvergenceDisplay.from_estimator(
+            model, ax=ax
+        )
     return {name: _draw(name, plot, data) for name, plot in drawn.items()}
 
 
 def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     """Return what a function draws, as SVG whose ids begin with a name."""
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.sans-serif": ["DejaVu Sans"]}
+    style: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "font.sans-serif": ["DejaVu Sans"],
+    }
     file = io.BytesIO()
     with matplotlib.rc_context(style):
         figure = Figure(layout="constrained")
@@ -73,8 +81,13 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
     for child in [*root.findall("{*}metadata"), *root.findall("{*}defs/{*}style/..")]:
         root.remove(child)
     width = 96 * display.figsize[0]
-    root.attrib |= {"role": "img", "aria-labelledby": f"{name}-caption", "width": f"{width:.0f}"}
-    root.attrib["style"] = f"min-width: {0.65 * width:.0f}px"  # smaller text cannot be read
+    root.attrib |= {
+        "role": "img",
+        "aria-labelledby": f"{name}-caption",
+        "width": f"{width:.0f}",
+    }
+    # Smaller text cannot be read.
+    root.attrib["style"] = f"min-width: {0.65 * width:.0f}px"
     del root.attrib["height"]
     if name == "map":
         dots = root.findall(".//{*}g[@id='samples']//{*}use")
@@ -82,11 +95,16 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
             margin = data.scores.margin[sample]
             words = f"{printable(data.ids[sample])}, cluster {data.labels[sample]}"
             words += f", margin {margin:.2f}" if np.isfinite(margin) else ""
-            ElementTree.SubElement(dot, f"{{{SVG}}}title").text = words  # which browsers show
+            # Which browsers show.
+            ElementTree.SubElement(dot, f"{{{SVG}}}title").text = words
     for element in root.iter():
         if HREF in element.attrib:
             element.attrib["href"] = element.attrib.pop(HREF)
         for key, value in element.attrib.items():
             value = f"{name}-{value}" if key == "id" else value
-            element.attrib[key] = re.sub(r"^#(?=[^#]*$)|(?<=url\()#", f"#{name}-", value)
-    return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), display.caption)
+            element.attrib[key] = re.sub(
+                r"^#(?=[^#]*$)|(?<=url\()#", f"#{name}-", value
+            )
+    return Picture(
+        Markup(ElementTree.tostring(root, encoding="unicode")), display.caption
+    )

@@ -51,9 +51,10 @@ def write_report(
 ) -> Path:
     """Write the report of a fitted model: one HTML file that needs nothing but a browser.
 
-    It holds a verdict, cautions, the clusters, a map of the samples, weights and alignments with
-    the diagnosis of each kernel, what every two views share, the mixed kernel, convergence and
-    certificate, and a methods paragraph. If computations use some of the samples, it says so.
+    It holds a verdict, cautions, the clusters, a map of the samples, weights and
+    alignments with the diagnosis of each kernel, what every two views share, the mixed
+    kernel, convergence and certificate, and a methods paragraph. If computations use
+    some of the samples, it says so.
 
     Parameters
     ----------
@@ -62,19 +63,21 @@ def write_report(
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         What it was fitted on.
     path : path
-        The file, such as ``"fit.html"``, written completely or not at all; replaced if it exists.
-        Its folder is created.
+        The file, such as ``"fit.html"``, written completely or not at all; replaced if
+        it exists. Its folder is created.
     y : array-like of shape (n,), default=None
         Given classes; the report then compares the clusters with them.
     warned : sequence of str, default=None
         Warnings of the fit, shown at the top; None derives them from the fitted model.
     annotation : Annotation or what `annotate` takes as table, default=None
-        Tests of other variables against the clusters, made by `annotate`, or these variables.
+        Tests of other variables against the clusters, made by `annotate`, or these
+        variables.
     n_resamples : int or Stability, default=None
-        Number of refits that measure the stability of clusters, 10 by default; 0 leaves them out.
+        Number of refits that measure the stability of clusters, 10 by default; 0 leaves
+        them out.
     alternatives : bool or NumberOfClusters, default=False
-        Whether to compare the number of clusters with others, which takes most of the time; or
-        what `suggest_n_clusters` has found already.
+        Whether to compare the number of clusters with others, which takes most of the
+        time; or what `suggest_n_clusters` has found already.
 
     Examples
     --------
@@ -90,14 +93,25 @@ def write_report(
     """
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
-    options = {"annotation": annotation, "n_resamples": n_resamples, "alternatives": alternatives}
+        raise ValueError(
+            f"{path}: is a folder; give the name of a file in it, such as fit.html"
+        )
+    options = {
+        "annotation": annotation,
+        "n_resamples": n_resamples,
+        "alternatives": alternatives,
+    }
     page = report_html(model, X, y, warned=warned, **options)
     return write_atomically({path: page.encode()})[0]
 
 
 def report_html(
-    model: Any, X: Any, y: Any = None, *, warned: Sequence[str] | None = None, **options: Any
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    warned: Sequence[str] | None = None,
+    **options: Any,
 ) -> str:
     """Return the report of a fitted model as text, with the options of `mkclust.write_report`."""
     environment = load_environment()  # if something is not installed, better say so now
@@ -109,10 +123,14 @@ def report_html(
         verdict = data.agreement.verdict(sets_aside=hasattr(model, "set_aside_"))
     given = model._source.given
     about_views = (*(f"{printable(name)}:" for name in given.names), "precomputed")
-    css, js = (files(__package__).joinpath(name).read_text() for name in ("page.css", "page.js"))
+    css, js = (
+        files(__package__).joinpath(name).read_text()
+        for name in ("page.css", "page.js")
+    )
     ids = [spreadsheet_text(name) for name in data.ids]
     table = pd.DataFrame({"id": ids, "cluster": data.labels})
-    # Quotes around all ids: some versions of Python leave a carriage return without them.
+    # Quotes around all ids: some versions of Python leave a carriage return without
+    # them.
     text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     # The content security policy allows the style and the script by their hashes.
     digests = [hashlib.sha256(each.encode()).digest() for each in (css, js)]
@@ -121,7 +139,9 @@ def report_html(
         model=model,
         verdict=verdict,
         other_clusters=OTHER_CLUSTERS,
-        warned=None if warned is None else [text.strip().rstrip(".") for text in warned],
+        warned=None
+        if warned is None
+        else [text.strip().rstrip(".") for text in warned],
         source=kernel_source(model),
         is_approximated=is_approximated(model),
         is_one_eigenproblem=isinstance(model, AverageKKM | AgreementKKM),
@@ -132,7 +152,9 @@ def report_html(
         labels_csv=base64.b64encode(text.encode("utf-8", "backslashreplace")).decode(),
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
         settings=_own_settings(model),
-        parameters={k: _parameter_text(v) for k, v in model.get_params(deep=False).items()},
+        parameters={
+            k: _parameter_text(v) for k, v in model.get_params(deep=False).items()
+        },
         versions=versions(),
         seconds=getattr(model, "fit_seconds_", None),
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -173,7 +195,10 @@ def _own_settings(model: Any) -> list[str]:
     if getattr(model, "anchor_", None) is not None:
         own["anchor"] = model.anchor_  # the value that was used, rather than "auto"
     quotes = "'\""
-    return [f"{name} = {_parameter_text(value).strip(quotes)}" for name, value in own.items()]
+    return [
+        f"{name} = {_parameter_text(value).strip(quotes)}"
+        for name, value in own.items()
+    ]
 
 
 def _parameter_text(value: Any) -> str:
