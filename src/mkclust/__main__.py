@@ -1,4 +1,4 @@
-"""The command line as ``python -m mkclust``, if the command itself is not on the path."""
+"""The command line as ``python -m mkclust``."""
 
 from mkclust.cli import main
 

@@ -1,4 +1,4 @@
-"""The warnings of the library, which programs may turn into errors or silence by name."""
+"""Warnings of the library, which programs may turn into errors or silence."""
 
 import sys
 import warnings
@@ -14,7 +14,7 @@ _is_silent: ContextVar[bool] = ContextVar("mkclust_is_silent", default=False)
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Leave out the warnings of this library within a block, for those who have had them."""
+    """Leave out the library's warnings within a block that repeats work."""
     token = _is_silent.set(True)
     try:
         yield
@@ -23,21 +23,23 @@ def silence() -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of a user's program that called the library, directly or by scikit-learn."""
+    """Warn at the line of the user's program that called the library."""
     if _is_silent.get():
         return
 
-    frame, level = sys._getframe(1), 2
+    frame = sys._getframe(1)
+    level = 2
     while frame.f_back and frame.f_globals["__name__"].split(".")[0] in (
         "mkclust",
         "sklearn",
     ):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
 class ClusterNumberWarning(UserWarning):
-    """One cluster was asked for, or more than half as many clusters as there are samples."""
+    """One cluster was asked for, or more than half as many as there are samples."""
 
 
 class FewerClustersWarning(UserWarning):
@@ -45,15 +47,15 @@ class FewerClustersWarning(UserWarning):
 
 
 class GroupsWarning(UserWarning):
-    """The views form groups without clear agreement between them: the clusters are those of one."""
+    """The views form groups that do not agree; the clusters are those of one."""
 
 
 class IdSpellingWarning(UserWarning):
-    """A join takes two ids for two samples that are most likely one, or leaves these out."""
+    """A join keeps apart, or leaves out, ids that are most likely of one sample."""
 
 
 class KernelWarning(UserWarning):
-    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
+    """A kernel of a view says little: nearly flat, the identity, or one column."""
 
 
 class MissingViewsWarning(UserWarning):
@@ -69,7 +71,7 @@ class ModelVersionWarning(UserWarning):
 
 
 class NeighborhoodsWarning(UserWarning):
-    """Neighborhoods leave samples alone, or fall apart into more groups than clusters."""
+    """Neighborhoods leave samples alone, or fall into more groups than clusters."""
 
 
 class NoAgreementWarning(UserWarning):
@@ -81,7 +83,7 @@ class OrderWarning(UserWarning):
 
 
 class OtherRangeWarning(UserWarning):
-    """Most values of new samples are outside the ranges of the fit: they may be in another unit."""
+    """Most values of new samples are outside the ranges of the fit."""
 
 
 class OutcomeColumnsWarning(UserWarning):
@@ -89,7 +91,7 @@ class OutcomeColumnsWarning(UserWarning):
 
 
 class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry, or no neighbor, in any view that is used: nothing is known of them."""
+    """Samples have no entry, or no neighbor, in any view that is used."""
 
 
 class WeightsWarning(UserWarning):

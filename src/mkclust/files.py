@@ -14,7 +14,7 @@ from typing import Any
 def write_atomically(
     contents: Mapping[Path, bytes | Callable[[Path], Any]],
 ) -> list[Path]:
-    """Write files so that each appears complete, and none before all are written; return them.
+    """Write files, none of which appears before all are complete; return them.
 
     A content is bytes, or a function that writes to the path that it is given: a
     temporary file in the same folder, with the same suffix. Missing folders are
@@ -61,12 +61,19 @@ def _write(draft: Path, content: bytes | Callable[[Path], Any], like: Path) -> N
 
 @contextmanager
 def errors_of(path: Path, draft: Path | None = None) -> Iterator[None]:
-    """Have errors of the disk name a file: not its draft or a folder, or nothing at all."""
-    own = set() if draft is None else {draft, *draft.parents}
+    """Have errors of the disk name a file, not its draft or folder."""
+    if draft is None:
+        own = set()
+    else:
+        own = {draft, *draft.parents}
+
     try:
         yield
     except OSError as error:
-        named = None if error.filename is None else Path(os.fsdecode(error.filename))
+        named = None
+        if error.filename is not None:
+            named = Path(os.fsdecode(error.filename))
+
         if named is not None and named not in own:
             raise
         if error.errno is None:

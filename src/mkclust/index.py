@@ -40,7 +40,7 @@ _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 def has_ids(index: Any) -> bool:
-    """Return whether an index, None for arrays, holds ids: not 0, 1, ..., n - 1 in this order."""
+    """Return whether an index holds ids: anything but 0, 1, ..., n - 1 in order."""
     if index is None or not len(index):
         return False
     if index.nlevels > 1 or index.isna().any():
@@ -52,31 +52,35 @@ def has_ids(index: Any) -> bool:
 def index_of(thing: Any) -> Any:
     """Return the index of a frame, a Series or AnnData, None for what has none."""
     index = getattr(thing, "obs_names", None)
-    index = getattr(thing, "index", None) if index is None else index
-    return index if hasattr(index, "get_indexer") else None
+    if index is None:
+        index = getattr(thing, "index", None)
+
+    if hasattr(index, "get_indexer"):
+        return index
+    return None
 
 
 def make_index(ids: Any, names: Any, n_samples: int) -> Any:
-    """Return the index of samples by their ids, or by names of levels only; None for neither."""
+    """Return the index of samples by ids, or by names of levels; None for neither."""
     if ids is None:
-        return None if names is None else pd.RangeIndex(n_samples)
+        if names is None:
+            return None
+        return pd.RangeIndex(n_samples)
     if isinstance(ids, pd.Index):
         return ids
     # Of an array of tuples, pandas makes no MultiIndex.
     index = pd.Index(
         ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids
     )
-    return (
-        index.set_names(names)
-        if names is not None and len(names) == index.nlevels
-        else index
-    )
+    if names is not None and len(names) == index.nlevels:
+        return index.set_names(names)
+    return index
 
 
 def match_rows(
     rows: Any, samples: Any, who: str, whose: str = FITTED, *, every: bool = False
 ) -> np.ndarray:
-    """Return the row of every sample, -1 for samples without a row, which `every` refuses.
+    """Return the row of every sample, -1 for those without, which `every` refuses.
 
     Rows and samples are given by their index, or their number if they are an array's;
     messages call them who and whose.
@@ -116,16 +120,18 @@ def match_rows(
 
 
 def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
-    """Return whether two indexes are matched by id rather than by position, or refuse them."""
+    """Return whether two indexes are matched by id, or refuse them."""
     refuse_missing(index, who)
     refuse_missing(other, whose)
     named = [each for each in (index, other) if has_ids(each)]
     if len(named) != 1:
         return bool(named)
-    if (numbers := whole_numbers(named[0])) is None:
+    numbers = whole_numbers(named[0])
+    if numbers is None:
         return False
     n = len(other if named[0] is index else index)
-    if outside := [number for number in numbers if not 0 <= number < n]:
+    outside = [number for number in numbers if not 0 <= number < n]
+    if outside:
         raise ValueError(
             f"{who} and {whose}: one has the default index 0 to {n - 1}, the other "
             f"numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
@@ -134,26 +140,25 @@ def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
 
 
 def find(index: Any, ids: Any) -> np.ndarray:
-    """Return where ids are in an index without duplicates, -1 for those that it lacks."""
-    return (
-        index.get_indexer(ids)
-        if index.nlevels == ids.nlevels
-        else np.full(len(ids), -1)
-    )
+    """Return where ids are in an index without duplicates, -1 for missing ones."""
+    if index.nlevels == ids.nlevels:
+        return index.get_indexer(ids)
+    return np.full(len(ids), -1)
 
 
 def whole_numbers(index: Any) -> list[int] | None:
     """Return ids that are whole numbers, also as text or floats; None if one is not."""
     numbers = []
     for value in index.tolist():
-        if not (found := _WHOLE.fullmatch(str(key_of(value)))):
+        found = _WHOLE.fullmatch(str(key_of(value)))
+        if not found:
             return None
         numbers.append(int(found[1]))
     return numbers
 
 
 def written_like(index: Any, other: Any) -> Any:
-    """Return an index with levels and types of ids as another's; ambiguous ids stay as they are."""
+    """Return an index with ids and levels written as another's, if clear."""
     if index.nlevels != other.nlevels:
         return index
     names = set(index.names) - {None}
@@ -161,12 +166,15 @@ def written_like(index: Any, other: Any) -> Any:
         index = index.reorder_levels(list(other.names))
     if index.nlevels == 1 and index.inferred_type == other.inferred_type:
         return index
-    values, keys = index.tolist(), list(map(key_of, index.tolist()))
+    values = index.tolist()
+    keys = list(map(key_of, index.tolist()))
     others = {key_of(value): value for value in other.tolist()}
     if len(set(keys)) < len(keys) or len(others) < len(other):
         return index
     found = [others.get(key, value) for key, value in zip(keys, values, strict=True)]
-    return pd.Index(found).set_names(other.names) if found else index
+    if found:
+        return pd.Index(found).set_names(other.names)
+    return index
 
 
 def key_of(value: Any) -> Any:
@@ -175,7 +183,9 @@ def key_of(value: Any) -> Any:
         return tuple(map(key_of, value))
     if isinstance(value, str) and not _DATE.fullmatch(value):
         whole = _WHOLE.fullmatch(value)
-        return whole[1] if whole else value
+        if whole:
+            return whole[1]
+        return value
     if isinstance(value, str | date | np.datetime64):
         try:
             return pd.Timestamp(value).isoformat()
@@ -187,7 +197,11 @@ def key_of(value: Any) -> Any:
 
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
-    levels = index.codes if index.nlevels > 1 else [np.where(index.isna(), -1, 0)]
+    if index.nlevels > 1:
+        levels = index.codes
+    else:
+        levels = [np.where(index.isna(), -1, 0)]
+
     missing = np.flatnonzero(
         np.any([np.asarray(codes) < 0 for codes in levels], axis=0)
     )
@@ -227,8 +241,9 @@ def _example(ids: Any) -> str:
 
 
 def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
-    """Return a sentence on ids of two tables that are most likely the same, or nothing."""
-    names, other_names = dict.fromkeys(map(str, ids)), dict.fromkeys(map(str, others))
+    """Return a sentence on ids that are most likely the same, or nothing."""
+    names = dict.fromkeys(map(str, ids))
+    other_names = dict.fromkeys(map(str, others))
 
     by_key: dict[str, str] = {}
     for name in other_names:
@@ -244,22 +259,25 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
         return ""
 
     (name, other), *more = pairs
-    and_more = (
-        f", as do {len(more)} further pair{'s' * (len(more) > 1)}" if more else ""
-    )
+    and_more = ""
+    if more:
+        and_more = f", as do {len(more)} further pair{'s' * (len(more) > 1)}"
+
     return f"{name!r} and {other!r} differ in spelling only{and_more}: write them alike"
 
 
 def _simplified(name: str) -> tuple[str, str]:
-    """Return an id with one sign for all separators and without zeros ahead, and without blanks."""
+    """Return an id without blanks and leading zeros, with one separator."""
     lower = name.strip().casefold()
     return _ZEROS.sub("", _SEPARATORS.sub("-", lower)), "".join(lower.split())
 
 
 def id_advice(ids: Any, others: Any) -> str:
     """Return advice that would make ids of two tables match, empty if there is none."""
-    names, other_names = ids.tolist(), others.tolist()
-    if alike := spelling_difference(names, other_names):
+    names = ids.tolist()
+    other_names = others.tolist()
+    alike = spelling_difference(names, other_names)
+    if alike:
         return alike
     if not all(isinstance(name, str) for name in [*names, *other_names]):
         return ""

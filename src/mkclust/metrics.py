@@ -1,4 +1,4 @@
-"""Compare a clustering with known classes: accuracy, mutual information, purity, Rand index.
+"""Compare clusters with classes: accuracy, mutual information, purity, Rand index.
 
 Labels may be of any hashable type, and classes and clusters need not share names: only
 which samples are grouped together counts. Two pandas Series are matched by their index,
@@ -17,7 +17,7 @@ from mkclust.index import index_of, match_rows
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
-    r"""Return the share of samples matched by the best pairing of clusters with classes.
+    r"""Return the share of samples matched by the best pairing with classes.
 
     .. math:: \max_\pi \frac{1}{n} \sum_{i=1}^{n} [y_i = \pi(\hat y_i)]
 
@@ -125,12 +125,13 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
 
 
 def agreement_of_labels(labels: Any, others: Any) -> float:
-    """Return the adjusted Rand index on samples with a cluster in both; NaN if there are none."""
-    labels, others = np.asarray(labels), np.asarray(others)
+    """Return the adjusted Rand index on samples with a cluster in both, or NaN."""
+    labels = np.asarray(labels)
+    others = np.asarray(others)
     both = (labels >= 0) & (others >= 0)
-    return (
-        float(adjusted_rand_score(labels[both], others[both])) if both.any() else np.nan
-    )
+    if both.any():
+        return float(adjusted_rand_score(labels[both], others[both]))
+    return np.nan
 
 
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
@@ -162,7 +163,7 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
 
 def align_labels(new: Any, old: Any) -> Any:
-    """Renumber the clusters of a refit so that they match an older labeling as far as possible.
+    """Renumber the clusters of a refit to match an older labeling.
 
     Clusters are paired so that they have the most samples in common, and take the
     number of their partner. Those without a partner take the next free numbers, larger
@@ -187,12 +188,14 @@ def align_labels(new: Any, old: Any) -> Any:
     >>> align_labels([0, 0, 0, 1, 1, 2], [1, 1, 1, 0, 0, 0]).tolist()
     [1, 1, 1, 0, 0, 2]
     """
-    values, before = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
+    values = _cluster_numbers(new, "new")
+    before = _cluster_numbers(old, "old")
     positions = _matched(new, old, ("new", "old"), every=False)
     # Larger clusters first, then by first appearance: an order that does not depend on
     # numbers.
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
-    clusters, known = clusters[np.lexsort((first, -sizes))], np.unique(before)
+    clusters = clusters[np.lexsort((first, -sizes))]
+    known = np.unique(before)
     pairs = pd.crosstab(before[positions >= 0], values[positions[positions >= 0]])
     table = pairs.reindex(index=known, columns=clusters, fill_value=0).to_numpy()
     numbers = {
@@ -204,14 +207,17 @@ def align_labels(new: Any, old: Any) -> Any:
     numbers |= {cluster: known.max() + 1 + i for i, cluster in enumerate(without)}
     aligned = np.array([numbers[cluster] for cluster in values])
     has_index = index_of(new) is not None
-    return pd.Series(aligned, index=new.index, name=new.name) if has_index else aligned
+    if has_index:
+        return pd.Series(aligned, index=new.index, name=new.name)
+    return aligned
 
 
 def _matched(
     labels: Any, others: Any, names: tuple[str, str], every: bool
 ) -> np.ndarray:
-    """Return the position of each of the other labels, -1 if it has none; of Series by index."""
-    index, other = index_of(labels), index_of(others)
+    """Return where each of the other labels is, -1 for none; of Series by index."""
+    index = index_of(labels)
+    other = index_of(others)
     by_index = index is not None and other is not None
     if len(labels) != len(others) and (every or not by_index):
         raise ValueError(
@@ -224,6 +230,7 @@ def _matched(
 
 
 def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
+    """Return labels as whole numbers, or refuse them."""
     _encode(labels, name)  # refuses labels that are empty, missing or not a column
     for label in np.asarray(labels).tolist():
         if not isinstance(label, int | float) or label != int(label) or label < 0:
@@ -235,11 +242,13 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
 
 def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     """Encode the labels of both sequences from zero, in one order of samples."""
-    true, pred = _encode(y_true, "y_true"), _encode(y_pred, "y_pred")
+    true = _encode(y_true, "y_true")
+    pred = _encode(y_pred, "y_pred")
     return true[_matched(y_true, y_pred, ("y_true", "y_pred"), every=True)], pred
 
 
 def _encode(labels: Any, name: str) -> np.ndarray:
+    """Return labels as numbers from zero, or refuse missing ones."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or len(labels) == 0:
         raise ValueError(f"{name} has shape {labels.shape}: pass one label per sample")

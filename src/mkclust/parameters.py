@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 @dataclass(frozen=True)
 class Rule:
-    """The values that a parameter may have: those for which it holds, and what to pass in words."""
+    """The values that a parameter may have, and what to pass, in words."""
 
     holds: Callable[[Any], bool]
     advice: str
@@ -38,12 +38,18 @@ def Number(
         return low <= value <= high and not is_end
 
     if math.isinf(high):
-        start = "greater than" if open_low else "of at least"
+        start = "of at least"
+        if open_low:
+            start = "greater than"
+
         return Rule(test, f"pass a number {start} {low:g}")
     ends = [
         f"{end:g}" for end, is_open in ((low, open_low), (high, open_high)) if is_open
     ]
-    excluded = f" ({' and '.join(ends)} excluded)" if ends else ""
+    excluded = ""
+    if ends:
+        excluded = f" ({' and '.join(ends)} excluded)"
+
     return Rule(test, f"pass a number between {low:g} and {high:g}{excluded}")
 
 
@@ -69,12 +75,17 @@ def Choice(values: tuple[Any, ...]) -> Allowed:
     """Allow some values; 1 is not True."""
 
     def test(value: Any) -> bool:
-        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, np.generic):
+            value = value.item()
+
         return any(
             type(value) is type(allowed) and value == allowed for allowed in values
         )
 
-    some = "pass" if len(values) == 1 else "choose one of"
+    some = "choose one of"
+    if len(values) == 1:
+        some = "pass"
+
     return Rule(test, f"{some} {', '.join(map(repr, values))}")
 
 
@@ -91,13 +102,13 @@ def check_parameter(name: str, value: Any, allowed: Allowed) -> None:
 
 
 def learned(default: Any = MISSING, *, init: Literal[False] = False) -> Any:
-    """Return a field that a fit sets: not a parameter; absent before unless it has a default."""
+    """Return a field that a fit sets, which is not a parameter."""
     return field(default=default, init=init)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field, learned))
 class Parameters(BaseEstimator):
-    """A scikit-learn estimator whose parameters are its annotated fields, those of bases included.
+    """A scikit-learn estimator whose parameters are its annotated fields.
 
     Fields are keyword-only unless they say ``field(default=..., kw_only=False)``. What
     is annotated as ``ClassVar``, or set to ``learned()``, is not a parameter. A class

@@ -17,7 +17,7 @@ _MARKDOWN = re.compile(r"[\\`|\[\]]")
 
 
 def printable(text: object) -> str:
-    """Return a text on one line, with control characters of terminals shown as escapes."""
+    """Return a text on one line, with control characters as escapes."""
     return "".join(
         c if c.isprintable() or c in _ORDINARY else c.encode("unicode_escape").decode()
         for c in str(text)
@@ -25,7 +25,7 @@ def printable(text: object) -> str:
 
 
 def spreadsheet_text(text: object) -> str:
-    """Return a text that a spreadsheet shows and never runs: a formula gets an apostrophe.
+    """Return a text that a spreadsheet shows: a formula gets an apostrophe.
 
     >>> spreadsheet_text("=1+1"), spreadsheet_text("-3"), spreadsheet_text("P-3")
     ("'=1+1", '-3', 'P-3')
@@ -43,7 +43,9 @@ def from_spreadsheet(text: str) -> str:
     ('=1+1', "'s-Gravenhage")
     """
     is_marked = text.startswith("'") and _FORMULA.fullmatch(text)
-    return text[1:] if is_marked else text
+    if is_marked:
+        return text[1:]
+    return text
 
 
 def markdown_text(text: object) -> str:
@@ -79,7 +81,7 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def p_of_draws(value: float, least: float, sign: str = "") -> str:
-    """Return a p-value that random draws gave, after a sign; the least possible as a bound.
+    """Return a p-value of random draws after a sign; the least one as a bound.
 
     >>> p_of_draws(0.25, 0.001, "= "), p_of_draws(0.001, 0.001, "= ")
     ('= 0.25', '<= 0.001')
@@ -94,7 +96,9 @@ def did_you_mean(word: object, words: Iterable[object]) -> str:
     by_spelling = {str(each).casefold(): str(each) for each in words}
     close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
     near = " or ".join(repr(by_spelling[each]) for each in close)
-    return f" (did you mean {near}?)" if near else ""
+    if near:
+        return f" (did you mean {near}?)"
+    return ""
 
 
 def is_number(text: object, decimals: str = ".") -> bool:

@@ -1,4 +1,4 @@
-"""Names for the two kinds of arrays: sample-sized ones of any library, small ones of NumPy."""
+"""Names of the two kinds of arrays: of any library, and small ones of NumPy."""
 
 from typing import Any
 

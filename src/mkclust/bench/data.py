@@ -53,7 +53,7 @@ class Prepared:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """The columns of a row about its data set; the fingerprint identifies data and kernels."""
+        """The columns of a row about its data set, with a fingerprint of kernels."""
         digest = hashlib.sha256(
             repr((self.names, self.n_clusters, len(self.y))).encode()
         )
@@ -61,7 +61,11 @@ class Prepared:
         rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
         for kernel in self.kernels:
             part = kernel[rows]
-            part = part.toarray() if scipy.sparse.issparse(part) else np.asarray(part)
+            if scipy.sparse.issparse(part):
+                part = part.toarray()
+            else:
+                part = np.asarray(part)
+
             # To a few digits: the last ones differ between machines.
             size = np.abs(part).max() or 1.0
             digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
@@ -115,11 +119,14 @@ class Prepared:
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:
-    """Return the kernels of a data set and their names; those of views are made as it says."""
+    """Return the kernels of a data set and their names, made from views if needed."""
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
     # As papers do: a Gaussian of the rows as they are.
     plain = default_bank(len(data.views) > 1, "gaussian")
-    bank = plain if data.bank is None else KernelBank(**data.bank)
+    bank = plain
+    if data.bank is not None:
+        bank = KernelBank(**data.bank)
+
     return bank.fit_transform(data.views), bank.kernel_names_

@@ -45,7 +45,7 @@ class Task(NamedTuple):
 
 @dataclass
 class Job:
-    """A method on a data set, with the rows of it that are done; these decide what is next."""
+    """A method on a data set, with the finished rows, which decide what is next."""
 
     plan: Plan
     dataset: DatasetEntry
@@ -65,8 +65,10 @@ class Job:
         )
 
     def next_task(self) -> Task | None:
-        """Return the next task, None if all is done; a setting that failed is not repeated."""
-        method, plan, settings = self.method, self.plan, self.settings()
+        """Return the next task, None if all is done; failed settings stay failed."""
+        method = self.method
+        plan = self.plan
+        settings = self.settings()
         repetitions = plan.repetitions
         if method.input and plan.resample == 1:
             model = method.estimator()(**method.parameters)
@@ -121,7 +123,7 @@ class Job:
         }
 
     def failures(self, status: str, message: str) -> list[Row]:
-        """Return the row that says why the next task has no scores; none if all is done."""
+        """Return a row on why the next task has no scores; none if all is done."""
         task = self.next_task()
         if task is None:
             return []
@@ -130,7 +132,10 @@ class Job:
 
     def failures_of(self, error: Exception) -> list[Row]:
         """Return the row for an error in the next task."""
-        status = "memory" if isinstance(error, MemoryError) else "failed"
+        status = "failed"
+        if isinstance(error, MemoryError):
+            status = "memory"
+
         return self.failures(status, f"{type(error).__name__}: {error}")
 
 
@@ -140,7 +145,8 @@ Result = tuple[list[Row], list[Row]]
 
 def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
     """Yield the result of every task that is to be done; an error becomes a row."""
-    n_samples, limit = len(prepared.y), job.method.max_samples
+    n_samples = len(prepared.y)
+    limit = job.method.max_samples
     if limit and n_samples > limit:
         yield (
             job.failures(
@@ -159,11 +165,15 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
 
 
 def _do(job: Job, task: Task, prepared: Prepared) -> Result:
-    plan, rows, solves = job.plan, list[Row](), list[Row]()
+    """Return the rows of one task, and those of its solves."""
+    plan = job.plan
+    rows = list[Row]()
+    solves = list[Row]()
     solution: Solution | None = None
     record: Row = {}
     for repetition in task.repetitions:
-        row, part = job.row(task, repetition), prepared
+        row = job.row(task, repetition)
+        part = prepared
         if plan.resample < 1:
             part = prepared.part(subsample(len(prepared.y), plan, repetition))
         if job.method.input:
@@ -171,7 +181,8 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
         else:
             if solution is None or plan.resample < 1:
                 solution, record = _solve(job, task, part)
-            labels, H = _round(job, solution, row["seed"]), to_host(solution.partition)
+            labels = _round(job, solution, row["seed"])
+            H = to_host(solution.partition)
             # Only the first refit is recorded.
             if not solves and (plan.resample == 1 or repetition == 0):
                 names = (
@@ -228,7 +239,10 @@ def _round(job: Job, solution: Solution, seed: int) -> np.ndarray:
 
 
 def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
-    parameters, stack, weights = task.parameters, prepared.stack, None
+    """Solve one setting, and return the solution with its record."""
+    parameters = task.parameters
+    stack = prepared.stack
+    weights = None
     if job.method.oracle:
         index = task.parameters["kernel"]
         parameters, stack, weights = (
@@ -253,6 +267,7 @@ def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
 
 
 def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarray, Row]:
+    """Fit the clusterer of one setting, and return its labels and record."""
     X = prepared.input(job.method.input)
     model = job.method.estimator()(**task.parameters)
     names = model.get_params()

@@ -10,10 +10,11 @@ from mkclust.files import errors_of, write_atomically
 
 
 class Journal:
-    """Append objects to a file, one per line, each key once; a line cut by a kill is removed."""
+    """A file of objects, one per line, each key once, without a line cut by a kill."""
 
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
-        self.path, self._key = path, key
+        self.path = path
+        self._key = key
         with errors_of(path), path.open("a+b") as file:
             file.seek(0)
             objects, complete = parse_lines(path, file.read())
@@ -47,7 +48,7 @@ class Journal:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create a folder, and let one run at a time write into it; a kill leaves nothing locked."""
+    """Create a folder into which one run at a time may write."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         if os.name == "posix":  # other systems have no such locks

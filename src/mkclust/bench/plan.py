@@ -1,4 +1,4 @@
-"""A plan is data: which data sets, which methods, which settings, how many repetitions."""
+"""A plan is data: data sets, methods, settings and the number of repetitions."""
 
 import importlib
 import inspect
@@ -46,6 +46,7 @@ class PlanError(ValueError):
 
 
 def _is_grid(value: Any) -> bool:
+    """Return whether a table gives lists of values, or names a grid."""
     lists = isinstance(value, dict) and all(
         isinstance(v, list) and v for v in value.values()
     )
@@ -72,7 +73,7 @@ _POSITIVE = Number(0, open_low=True)
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """A data set of a plan: a name that :func:`mkclust.datasets.load` knows, or a file."""
+    """A data set of a plan, by a name that :func:`mkclust.datasets.load` knows."""
 
     name: Annotated[str, _TEXT]  # by default that of the file
     path: Annotated[str, _TEXT] = ""  # of the file, relative to the plan
@@ -103,7 +104,9 @@ class MethodEntry:
     @property
     def source(self) -> str:
         """What the entry runs, without parameters."""
-        return f"{self.method} on {self.input}" if self.input else self.method
+        if self.input:
+            return f"{self.method} on {self.input}"
+        return self.method
 
     @property
     def oracle(self) -> bool:
@@ -112,19 +115,25 @@ class MethodEntry:
 
     def estimator(self) -> type:
         """Return the class behind the entry."""
-        name = "avg-kkm" if self.oracle else self.method
+        name = "avg-kkm"
+        if not self.oracle:
+            name = self.method
+
         return METHODS.get(name) or import_class(name)
 
     def settings(
         self, max_settings: int | None, n_kernels: int
     ) -> list[dict[str, Any]]:
-        """Return the default setting and then the grid: the parameters that are not defaults."""
+        """Return the default setting, then the grid, as the parameters to set."""
         if self.oracle:
             return [{"kernel": index} for index in range(n_kernels)]
         limits = [
             limit for limit in (max_settings, self.max_settings) if limit is not None
         ]
-        fields = {} if self.input else inspect.signature(self.estimator()).parameters
+        fields: Mapping[str, Any] = {}
+        if not self.input:
+            fields = inspect.signature(self.estimator()).parameters
+
         unique: dict[str, dict[str, Any]] = {}
         for point in (
             {},
@@ -174,7 +183,7 @@ def import_loaders(path: Path) -> None:
 
 
 def import_class(text: str) -> type:
-    """Import the clusterer that "package.module:Class" names; this runs the module's code."""
+    """Import the clusterer "package.module:Class", which runs the module's code."""
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
         raise ValueError(f"{text!r}: write package.module:Class")
@@ -197,13 +206,17 @@ def import_class(text: str) -> type:
 
 
 def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
-    """Return a grid of at most `most` points: the longest axes are thinned evenly, ends stay."""
+    """Return a grid of at most `most` points; the longest axes are thinned first."""
     counts = {name: len(values) for name, values in grid.items()}
     while most is not None and math.prod(counts.values()) > most:
         counts[max(counts, key=counts.__getitem__)] -= 1
     shorter = {}
     for name, values in grid.items():
-        ends = (0, len(values) - 1) if counts[name] > 1 else (len(values) // 2,) * 2
+        if counts[name] > 1:
+            ends = (0, len(values) - 1)
+        else:
+            ends = (len(values) // 2,) * 2
+
         shorter[name] = [
             values[int(i)] for i in np.rint(np.linspace(*ends, counts[name]))
         ]
@@ -211,7 +224,7 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read a plan from a TOML file, check all of it, and import the classes that it names.
+    """Read a plan from a TOML file, check all of it, and import its classes.
 
     Parameters
     ----------
@@ -233,6 +246,7 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def _plan(content: dict[str, Any], folder: Path) -> Plan:
+    """Return the plan that a file contains, all of it checked."""
     content = {"datasets": None, "methods": None} | content
     _check(content, Plan)
     kinds = {"datasets": ("name", DatasetEntry), "methods": ("method", MethodEntry)}
@@ -258,7 +272,8 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     names = {"datasets": [entry.name for entry in content["datasets"]]}
     names["methods"] = [_method_name(table) for table in content["methods"]]
     for key, found in names.items():
-        if twice := [name for name in found if found.count(name) > 1]:
+        twice = [name for name in found if found.count(name) > 1]
+        if twice:
             _refuse(key, f"has {twice[0]!r} twice; give one of them another name")
     # Classes are imported last, when everything else has been checked.
     content["methods"] = tuple(map(_method, content["methods"], names["methods"]))
@@ -266,6 +281,7 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
 
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
+    """Return a table of a plan as arguments of a class, with their types checked."""
     hints = get_type_hints(kind, include_extras=True).items()
     rules = {
         name: hint.__metadata__[0]
@@ -280,6 +296,7 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
 
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
+    """Return a data set of a plan, found in the catalog or the plan's folder."""
     if "path" in table:
         # A part of a file is FILE::NAME.
         file = folder / table["path"].partition("::")[0]
@@ -294,13 +311,16 @@ def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
 
 
 def _method_name(table: dict[str, Any]) -> str:
-    method, known = table.get("method", ""), (*METHODS, BEST_SINGLE_KERNEL)
+    """Return the name of a method of a plan in its rows."""
+    method = table.get("method", "")
+    known = (*METHODS, BEST_SINGLE_KERNEL)
     if ":" not in method and method not in known:
         _refuse("methods", f"{method!r}: unknown method; {_nearest(method, known)}")
     return table.get("name", method.rpartition(":")[2].lower())
 
 
 def _method(table: dict[str, Any], name: str) -> MethodEntry:
+    """Return a method of a plan, with its class imported and its grid checked."""
     entry = MethodEntry(**table | {"name": name})
     if entry.oracle:
         for key in table.keys() & {"parameters", "grid", "input", "max_settings"}:
@@ -316,7 +336,10 @@ def _method(table: dict[str, Any], name: str) -> MethodEntry:
         if not hasattr(estimator, "GRID"):
             _refuse("grid", f'"authors": {estimator.__name__} has no GRID; write lists')
         entry = replace(entry, grid=dict(estimator.GRID))
-    reserved = RESERVED[:1] if entry.input else RESERVED
+    reserved: tuple[str, ...] = RESERVED
+    if entry.input:
+        reserved = RESERVED[:1]
+
     for name in (entry.parameters.keys() | entry.grid) & set(reserved):
         _refuse("methods", f"{entry.name}: {name} is set by the benchmark; remove it")
     try:

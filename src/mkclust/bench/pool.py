@@ -1,4 +1,4 @@
-"""A process per job, within limits of time and memory; the parent survives all of them."""
+"""A process per job, within limits of time and memory, which the parent survives."""
 
 import multiprocessing
 import os
@@ -32,7 +32,7 @@ class Worker:
         self.process.join()
 
     def failures(self) -> list[Row]:
-        """Return the row that says why the process has ended; none if its job is done."""
+        """Return the row that says why the process ended; none if its job is done."""
         self.process.join(5)
         self.kill()
         code = self.process.exitcode
@@ -45,15 +45,15 @@ class Worker:
                 "a process ended before its first task; in a script, run plans under "
                 "if __name__ == '__main__'"
             )
-        status, message = "failed", f"the process ended by itself (exit code {code})"
+        status = "failed"
+        message = f"the process ended by itself (exit code {code})"
         if code == -signal.SIGALRM:
             limit = self.job.plan.time_limit
-            status, message = (
-                "time",
-                f"the solve took more than the limit of {limit:g} s",
-            )
+            status = "time"
+            message = f"the solve took more than the limit of {limit:g} s"
         elif code == -signal.SIGKILL:
-            status, message = "memory", "the process was killed, probably out of memory"
+            status = "memory"
+            message = "the process was killed, probably out of memory"
         return self.job.failures(status, message)
 
 
@@ -86,6 +86,7 @@ def work(pipe: Any, job: Job) -> None:
 
 
 def _end_with_parent() -> None:
+    """Have the kernel of Linux end this process together with its parent."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

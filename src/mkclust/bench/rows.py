@@ -1,4 +1,4 @@
-"""The rows of a benchmark: how they are read, and which settings are repeated in full."""
+"""The rows of a benchmark: how to read them, and which settings to repeat."""
 
 import gzip
 import json
@@ -49,19 +49,21 @@ def read_rows(path: str | Path) -> list[Row]:
 
 
 def read_solves(path: str | Path) -> list[Row]:
-    """Read the weights and objectives of each solve in a folder; empty if it has no such file."""
+    """Read the weights and objectives of each solve in a folder, if it has them."""
     return _read(Path(path) / "solves.jsonl") or []
 
 
 def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
-    """Return the best settings of a method on a data set by the mean of each score, and "default".
+    """Return the best settings of a method by the mean of each score, and "default".
 
     Of equal settings the first in alphabetical order is taken. Settings are compared by
     their first ``grid_repetitions`` or their summaries, so that more repetitions are no
     advantage.
     """
     frame = pd.DataFrame(rows)
-    frame = frame[frame["status"] == "ok"] if len(frame) else frame
+    if len(frame):
+        frame = frame[frame["status"] == "ok"]
+
     if frame.empty:
         return {}
     is_summary = frame["repetition"].isna()
@@ -81,7 +83,7 @@ def as_lines(objects: Iterable[Row]) -> bytes:
 
 
 def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
-    """Return the objects of a file, and its length without a last line that was cut short."""
+    """Return the objects of a file, and its length without a last line cut short."""
     complete = content.rfind(b"\n") + 1
     objects = []
     for number, line in enumerate(content[:complete].splitlines(), start=1):
@@ -96,7 +98,10 @@ def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
 
 
 def _read(path: Path) -> list[Row] | None:
-    path = path if path.exists() else path.with_name(f"{path.name}.gz")
+    """Return the rows of a file, plain or compressed; None if there is no file."""
+    if not path.exists():
+        path = path.with_name(f"{path.name}.gz")
+
     try:
         with errors_of(path):
             content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Run the unfinished part of a plan in parallel; each result is stored before the next task."""
+"""Run the unfinished part of a plan in parallel, storing each result at once."""
 
 import json
 import os
@@ -96,7 +96,8 @@ def run_plan(
         ]
         by_key = {job.key: job for job in jobs}
         for row in rows.objects.values():
-            if job := by_key.get((row["dataset"], row["method"])):
+            job = by_key.get((row["dataset"], row["method"]))
+            if job:
                 job.rows.append(row)
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
         _work(jobs, n_processes, rows, solves, watcher)
@@ -106,11 +107,14 @@ def run_plan(
 
 
 def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the available data sets by the names of their sources, and the names of the others."""
+    """Return the available data sets by name, and the names of the others."""
     present: dict[str, DatasetEntry] = {}
     missing: list[str] = []
     for entry in plan.datasets:
-        name = entry.name if entry.path else CATALOG[entry.name].find()
+        name: str | None = entry.name
+        if not entry.path:
+            name = CATALOG[entry.name].find()
+
         if name is not None:
             present.setdefault(name, replace(entry, name=name))
         elif plan.missing == "skip":
@@ -123,9 +127,11 @@ def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
 def _work(
     jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any
 ) -> None:
+    """Run jobs in processes, and write their rows as they come."""
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     stamp = {"versions": used, "machine": machine()}
-    queue, workers = jobs.copy(), dict[Any, Worker]()
+    queue = jobs.copy()
+    workers = dict[Any, Worker]()
     try:
         while queue or workers:
             while queue and len(workers) < n_processes:
@@ -184,10 +190,9 @@ def row_key(row: Row) -> tuple[Any, ...]:
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
-    file, protocol = (
-        folder / "protocol.json",
-        {name: getattr(plan, name) for name in PROTOCOL},
-    )
+    """Refuse to add rows to those of another protocol in one folder."""
+    file = folder / "protocol.json"
+    protocol = {name: getattr(plan, name) for name in PROTOCOL}
     if not file.exists():
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     with errors_of(file):

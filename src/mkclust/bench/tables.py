@@ -26,9 +26,11 @@ from mkclust.text import markdown_text, spreadsheet_text
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
 # How a method's setting is chosen.
 SELECTIONS = {
-    "default": "Every method with its default setting; no classes were used to choose it.",
-    "oracle": "The true classes chose the setting of every method, for each score separately, as "
-    "in most papers. No clustering without classes can count on these scores.",
+    "default": "Every method with its default setting; no classes were used to choose "
+    "it.",
+    "oracle": "The true classes chose the setting of every method, for each score "
+    "separately, as in most papers. No clustering without classes can count on these "
+    "scores.",
 }
 # The meaning of bold face in tables.
 BOLD = (
@@ -61,7 +63,8 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     Examples
     --------
     >>> from mkclust.bench.tables import outcomes
-    >>> row = {"dataset": "a", "method": "mkkm", "parameters": "{}", "resample": 1.0, "seed": 0}
+    >>> row = {"dataset": "a", "method": "mkkm", "parameters": "{}", "seed": 0}
+    >>> row["resample"] = 1.0
     >>> row |= {"repetition": 0, "status": "ok", "default": True, "acc": 0.5}
     >>> row |= {"nmi": 0.25, "purity": 0.5}
     >>> outcomes([row]).set_index("score")["mean"].to_dict()
@@ -73,7 +76,8 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
     frame = pd.DataFrame(
         {"oracle": False, "converged": True, "message": ""} | r for r in rows
     )
-    if len(shares := frame["resample"].unique()) > 1:
+    shares = frame["resample"].unique()
+    if len(shares) > 1:
         raise ValueError(
             f"rows have resample={shares.tolist()}: pass those of one benchmark"
         )
@@ -104,6 +108,7 @@ def _order(methods: Iterable[str]) -> list[str]:
 
 
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
+    """Yield the outcomes of a method on a data set, for each score."""
     best = best_settings(rows)
     scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
     # Some repetitions chose the settings to repeat in full; all repetitions choose
@@ -135,11 +140,16 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
 
 
 def _problem(failed: pd.DataFrame, n_scored: int) -> str:
+    """Return why scores are missing, in words; empty if none are."""
     if failed.empty:
-        return "" if n_scored else "not run"
+        if n_scored:
+            return ""
+        return "not run"
     words = min(failed["status"] + ": " + failed["message"].fillna("")).strip(": ")
     n = len(failed)
-    return f"{n} of {n + n_scored} repetitions {words}" if n_scored else words
+    if n_scored:
+        return f"{n} of {n + n_scored} repetitions {words}"
+    return words
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
@@ -148,13 +158,16 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     for row in rows:
         # Of unreadable data no name is known.
         if row.get("paper") or row["dataset"] not in labels:
-            caveat = f" ({row['caveat']})" if row.get("caveat") else ""
+            caveat = ""
+            if row.get("caveat"):
+                caveat = f" ({row['caveat']})"
+
             labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
     return labels
 
 
 def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
-    """Return the methods that do not differ significantly from the one with the best mean.
+    """Return the methods that do not differ significantly from the best one.
 
     `scores` are by method and repetition. Paired t tests with Holm's correction for all
     pairs, for the data decide which is the best. Empty if it shares no three
@@ -173,10 +186,15 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
-    best = frame.mean().idxmax() if len(holm) else None
+    best = None
+    if len(holm):
+        best = frame.mean().idxmax()
+
     with_best = {pair: p for pair, p in holm.items() if best in pair}
     alike = {name for pair, p in with_best.items() if p > alpha for name in pair}
-    return alike | {best} if with_best else set()
+    if with_best:
+        return alike | {best}
+    return set()
 
 
 class Ranking(NamedTuple):
@@ -200,8 +218,8 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
 
     References
     ----------
-    .. [1] J. Demsar, "Statistical comparisons of classifiers over multiple data sets", Journal of
-       Machine Learning Research 7, 2006.
+    .. [1] J. Demsar, "Statistical comparisons of classifiers over multiple data sets",
+       Journal of Machine Learning Research 7, 2006.
 
     Examples
     --------
@@ -213,10 +231,8 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     """
     complete = scores.sort_index(axis=0).sort_index(axis=1)
     while complete.isna().any(axis=None):
-        by_method, by_dataset = (
-            complete.isna().mean(axis=0),
-            complete.isna().mean(axis=1),
-        )
+        by_method = complete.isna().mean(axis=0)
+        by_dataset = complete.isna().mean(axis=1)
         if by_method.max() >= by_dataset.max():
             complete = complete.drop(columns=by_method[::-1].idxmax())
         else:
@@ -232,27 +248,41 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     )
     table = table.rename_axis("method").sort_values("rank", kind="stable")
     is_tied = ranks.nunique(axis=1).max() == 1
-    p_value = (
-        1.0 if is_tied else float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
-    )
+    p_value = 1.0
+    if not is_tied:
+        p_value = float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
+
     q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
     difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
     left_out = [
         *scores.columns.difference(ranks.columns),
         *scores.index.difference(ranks.index),
     ]
-    summary = (
-        f"Average ranks over {n} data sets; 1 is the best. Friedman's test: p = "
-        f"{p_value:.2g}."
-        + " They may all be alike."
-        * (p_value > 0.05)
-        + f" Average ranks that differ by less than {difference:.2f} (Nemenyi, 5 %) are not told "
-        "apart."
-        + " With fewer than ten data sets the tests are rough." * (n < 10)
-        + f" Left out, because scores are missing: {', '.join(left_out)}."
-        * bool(left_out)
-    )
+    summary = _rank_summary(n, p_value, difference, left_out)
     return Ranking(table, summary, p_value, difference)
+
+
+def _rank_summary(
+    n_datasets: int, p_value: float, difference: float, left_out: list[str]
+) -> str:
+    """Return what ranks say about differences between methods, in sentences."""
+    sentences = [
+        f"Average ranks over {n_datasets} data sets; 1 is the best.",
+        f"Friedman's test: p = {p_value:.2g}.",
+    ]
+    if p_value > 0.05:
+        sentences.append("The methods may all be equally good.")
+
+    sentences.append(
+        f"Average ranks that differ by less than {difference:.2f} do not differ "
+        "significantly (Nemenyi, 5 %)."
+    )
+    if n_datasets < 10:
+        sentences.append("With fewer than ten data sets the tests are rough.")
+    if left_out:
+        named = ", ".join(left_out)
+        sentences.append(f"Left out, because scores are missing: {named}.")
+    return " ".join(sentences)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
@@ -276,15 +306,18 @@ def score_table(frame: pd.DataFrame, score: str) -> pd.DataFrame:
 
 
 def _cell(row: Any) -> str:
+    """Return the cell of a table of scores: mean, deviation and marks."""
     if not row.n:
         return "-"
     text = f"{row.mean:.1f}" + (f"±{row.std:.1f}" if row.n > 1 else "")
-    text = f"**{text}**" if row.not_worse else text
+    if row.not_worse:
+        text = f"**{text}**"
+
     return text + " [o]" * row.oracle + " [n]" * (not row.converged)
 
 
 def time_table(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return the median seconds of a solve with the default setting, data sets by methods."""
+    """Return the median seconds of a solve with default settings."""
     rows = list(rows)
     frame = pd.DataFrame(rows).astype({"solve_seconds": float})
     frame = frame[
@@ -355,9 +388,15 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     list of Path
         The files; the first one, ``README.md``, shows all tables.
     """
-    rows, solves = read_rows(path), read_solves(path)
-    folder = Path(path) / "report" if folder is None else Path(folder)
-    table, files = pd.DataFrame(rows), {}
+    rows = read_rows(path)
+    solves = read_solves(path)
+    if folder is None:
+        folder = Path(path) / "report"
+    else:
+        folder = Path(folder)
+
+    table = pd.DataFrame(rows)
+    files = {}
     words = [
         f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"
     ]
@@ -389,8 +428,11 @@ def _score_parts(
     frame: pd.DataFrame, selection: str, resample: float, files: dict[str, str]
 ) -> list[str]:
     """Return the tables of one selection as Markdown, and add the others to `files`."""
-    meaning = f"a refit on {100 * resample:.0f} % of the samples, the same ones for all methods."
-    meaning = meaning if resample < 1 else "another k-means on one solve."
+    meaning = "another k-means on one solve."
+    if resample < 1:
+        share = f"{100 * resample:.0f} %"
+        meaning = f"a refit on {share} of the samples, the same ones for all methods."
+
     parts = [f"## Scores, {selection} settings", SELECTIONS[selection], BOLD + meaning]
     for score, title in TITLES.items():
         parts += [f"### {title}", _markdown(score_table(frame, score))]

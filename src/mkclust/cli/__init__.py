@@ -1,4 +1,4 @@
-"""The command line: ``mkclust cluster`` and what goes with it, ``bench``, ``report``, ``demo``.
+"""The command line: ``cluster`` and what goes with it, ``bench``, ``report``, ``demo``.
 
 Results go to standard output and to files; progress, warnings and errors go to standard
 error. An expected failure is one line, exit code 2, and no file left behind; only the

@@ -1,4 +1,4 @@
-"""The commands ``mkclust bench``, which runs a plan, and ``mkclust report``, which shows it."""
+"""The commands ``mkclust bench``, which runs a plan, and ``mkclust report``."""
 
 import time
 from collections import Counter
@@ -17,7 +17,10 @@ def run(
     plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False
 ) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
-    folder = Path("bench") / plan.stem if out is None else out
+    folder = Path("bench") / plan.stem
+    if out is not None:
+        folder = out
+
     start = time.perf_counter()
     with session() as progress:
         contents = bench.read_plan(plan)

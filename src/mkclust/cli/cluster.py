@@ -69,7 +69,10 @@ def run(
     """
     start = perf_counter()
     if record is None:
-        name = "run.json" if labels.name == "labels.csv" else f"{labels.stem}.run.json"
+        name = "run.json"
+        if labels.name != "labels.csv":
+            name = f"{labels.stem}.run.json"
+
         record = labels.parent / name
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
@@ -78,7 +81,10 @@ def run(
         for kind, path in more.items():
             check_output(kind, path)
         check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
-        variables = None if annotate is None else _read_variables(annotate, request)
+        variables = None
+        if annotate is not None:
+            variables = _read_variables(annotate, request)
+
         _check_survival(variables, time, event)
         data = read_inputs(request, progress, variables)
         fitted = fit(request, data, progress)
@@ -116,6 +122,7 @@ def run(
 
 
 def _read_variables(text: str, request: Request) -> dict[str, Any]:
+    """Return the table of variables, by the ids of the option ``--id``."""
     layout = replace(layout_of(text, request, {}), id=None, samples_in="rows", drop=())
     data = load_with(text, layout)
     if data.views is None:
@@ -134,6 +141,7 @@ def _read_variables(text: str, request: Request) -> dict[str, Any]:
 def _check_survival(
     variables: dict[str, Any] | None, time: str | None, event: str | None
 ) -> None:
+    """Refuse times and events that the table of variables does not have."""
     if variables is None and (time or event):
         raise CommandError(
             "--time and --event name columns of --annotate FILE: give the file, too"
@@ -151,7 +159,7 @@ def _check_survival(
 
 
 def _annotate(fitted: Fit, variables: Any, time: Any, event: Any) -> Annotation | None:
-    """Test variables against the clusters; what goes wrong never costs a finished fit."""
+    """Test variables against the clusters; a failure never costs a finished fit."""
     try:
         if variables is not None:
             options = {"time": time, "event": event, "groups": fitted.data.groups}
@@ -162,6 +170,7 @@ def _annotate(fitted: Fit, variables: Any, time: Any, event: Any) -> Annotation 
 
 
 def _describe(fitted: Fit) -> Description | None:
+    """Describe the clusters by the features that they were made of, if any."""
     model = fitted.model
     if fitted.landmarks or model.n_clusters == 1 or not hasattr(model, "bank_"):
         return None
@@ -173,28 +182,37 @@ def _describe(fitted: Fit) -> Description | None:
         if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None
         or not rule.of_pairs
     }
-    return describe(model, tables, n_features=5) if tables else None
+    if tables:
+        return describe(model, tables, n_features=5)
+    return None
 
 
 def _write_more(
     more: dict[str, Path | None], outcome: Outcome, y: Any, progress: Progress
 ) -> dict[Path, str]:
-    model, data, failures = outcome.fit.model, outcome.fit.data, dict[Path, str]()
+    """Write plot, report and model; return why some of them were not written."""
+    model = outcome.fit.model
+    data = outcome.fit.data
+    failures = dict[Path, str]()
 
     def draw(path: Path) -> None:
+        """Draw the fit into a file."""
         figure = plots.plot_fit(model, y)
         write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
     def report(path: Path) -> None:
-        classes, other_k = (
-            y if outcome.scores else None,
-            outcome.fit.suggestion or False,
-        )
+        """Write the report into a file."""
+        classes = None
+        if outcome.scores:
+            classes = y
+
+        other_k = outcome.fit.suggestion or False
         about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
         about["n_resamples"] = outcome.stability  # the one that is printed
         write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
 
     def save(path: Path) -> None:
+        """Save the model into a file."""
         # New files are read alike.
         model.files_ = [
             {n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs
@@ -217,11 +235,11 @@ def _write_more(
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
-    fitted, model = outcome.fit, outcome.fit.model
-    size, clusters = (
-        count(len(model.labels_), "sample"),
-        count(model.n_clusters, "cluster"),
-    )
+    """Return the lines that are printed after a fit."""
+    fitted = outcome.fit
+    model = outcome.fit.model
+    size = count(len(model.labels_), "sample")
+    clusters = count(model.n_clusters, "cluster")
     lines = list(fitted.data.lines)
     if fitted.data.groups is not None:
         lines.append(describe_groups(fitted.data.groups))
@@ -232,7 +250,10 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     found = outcome.description
     lines += ["", f"{size}, {clusters}"]
     lines.append(cluster_sizes(model.labels_) if found is None else found.summary())
-    evidence = None if fitted.suggestion is None else fitted.suggestion.evidence
+    evidence = None
+    if fitted.suggestion is not None:
+        evidence = fitted.suggestion.evidence
+
     lines += how_clear(outcome.silhouette, outcome.stability, evidence)
     if hasattr(model, "missingness_"):
         lines.append(model.missingness_.verdict())
@@ -246,7 +267,10 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
         ]
     if verbose:
         kernels = count(len(model.weights_), "kernel")
-        title = f"{type(model).__name__}: {size}, {kernels}, {clusters}, {outcome.seconds:.2f} s"
+        title = (
+            f"{type(model).__name__}: {size}, {kernels}, {clusters}, "
+            f"{outcome.seconds:.2f} s"
+        )
         lines += ["", title, *([fitted.decision] if fitted.decision else [])]
         lines += model.bank_.explain().splitlines() if hasattr(model, "bank_") else []
         lines += details(model)

@@ -1,4 +1,4 @@
-"""The command ``mkclust demo``: files of handwritten digits, one of them useless, clustered."""
+"""The command ``mkclust demo``: clusters digits from files, one of them useless."""
 
 import gzip
 import time
@@ -33,7 +33,8 @@ N_CLUSTERS = 10
 def run(out: Path = Path("demo")) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()
-    picture, labels = out / "digits.png", out / "labels.csv"
+    picture = out / "digits.png"
+    labels = out / "labels.csv"
     tables, digits = digit_tables()
     first = next(iter(tables.values()))
     wrong = np.random.default_rng(0).permutation(len(first))
@@ -63,7 +64,8 @@ def run(out: Path = Path("demo")) -> None:
             "k-means": metrics.scores(y, by_k_means),
         }
         progress.phase("drawing")
-        figure, table = plots.plot_fit(model, y), fitted_labels(model)
+        figure = plots.plot_fit(model, y)
+        table = fitted_labels(model)
         write_atomically(
             {picture: lambda path: figure.savefig(path, dpi=150), labels: table}
         )
@@ -94,6 +96,12 @@ def run(out: Path = Path("demo")) -> None:
 
 
 def _content(path: Path, frame: pd.DataFrame) -> bytes:
-    separator = "\t" if path.suffix == ".tsv" else ","
+    """Return a table as the bytes of a file of its suffix."""
+    separator = ","
+    if path.suffix == ".tsv":
+        separator = "\t"
+
     text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
-    return gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
+    if path.suffix == ".gz":
+        return gzip.compress(text, mtime=0)
+    return text

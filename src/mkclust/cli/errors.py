@@ -27,21 +27,28 @@ class Commands(TyperGroup):
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
         except UsageError as error:
-            context, message = (
-                getattr(error, "ctx", None),
-                error.format_message().rstrip("."),
-            )
+            context = getattr(error, "ctx", None)
+            message = error.format_message().rstrip(".")
             if "'-k'" in message and "Missing" in message:
                 message += "; mkclust suggest INPUT finds a number"
-            path = "mkclust" if context is None else context.command_path
+            path = "mkclust"
+            if context is not None:
+                path = context.command_path
+
             code = echo_error(f"{message} (see: {path} --help)")
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
         except MemoryError as error:
-            advice = "use fewer samples or kernels, --method agreement-kkm, or --landmarks 200"
+            advice = (
+                "use fewer samples or kernels, --method agreement-kkm, or --landmarks "
+                "200"
+            )
             code = echo_error(f"not enough memory ({error or 'no details'}); {advice}")
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
+            where = ""
+            if error.filename:
+                where = f"{error.filename}: "
+
             code = echo_error(f"{where}{error.strerror or error}")
         except (
             CommandError,

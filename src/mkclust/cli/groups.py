@@ -1,4 +1,4 @@
-"""The column of ``--groups``: which samples belong together, taken out of what is clustered."""
+"""The column of ``--groups``: which samples belong together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,14 +16,18 @@ from mkclust.text import count, did_you_mean, join_words
 def take_groups(
     data_sets: Mapping[str, Dataset], column: str, others: Mapping[str, Any]
 ) -> tuple[list[Dataset], pd.Series]:
-    """Return data sets without the column of groups, and the groups by the ids of the samples.
+    """Return data sets without the column of groups, and the groups by id.
 
     If no data set has the column, it is taken from other tables, which stay as they
     are.
     """
-    without, found = [], list[pd.Series]()
+    without = []
+    found = list[pd.Series]()
     for text, data in data_sets.items():
-        tables = {} if data.precomputed else dict(data.views or {})
+        tables = {}
+        if not data.precomputed:
+            tables = dict(data.views or {})
+
         for name, table in tables.items():
             values = _column(table, column)
             if values is None:
@@ -44,10 +48,21 @@ def describe_groups(groups: pd.Series) -> str:
     """Return how many groups there are, and how large they are."""
     sizes = groups.value_counts()
     n_alone = int(groups.isna().sum())
-    smallest, largest = int(sizes.min()), int(sizes.max())
-    size = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
-    words = f"Groups: {count(len(sizes), 'group')} in the column {groups.name}, {size} samples each"
-    alone = f"; {count(n_alone, 'sample')} without a group" if n_alone else ""
+    smallest = int(sizes.min())
+    largest = int(sizes.max())
+    if smallest == largest:
+        size = f"{smallest}"
+    else:
+        size = f"{smallest} to {largest}"
+
+    words = (
+        f"Groups: {count(len(sizes), 'group')} in the column {groups.name}, {size} "
+        "samples each"
+    )
+    alone = ""
+    if n_alone:
+        alone = f"; {count(n_alone, 'sample')} without a group"
+
     return f"{words}{alone}."
 
 
@@ -55,10 +70,13 @@ def _column(table: Any, name: str) -> pd.Series | None:
     """Return a column of a frame, or of ``obs`` of AnnData."""
     frame = getattr(table, "obs", table)
     is_there = isinstance(frame, pd.DataFrame) and name in frame.columns
-    return frame[name] if is_there else None
+    if is_there:
+        return frame[name]
+    return None
 
 
 def _without(table: pd.DataFrame, column: str, text: str) -> pd.DataFrame:
+    """Return a table without the column of groups."""
     rest = table.drop(columns=column)
     if not len(rest.columns):
         raise CommandError(
@@ -75,7 +93,8 @@ def _merged(found: Sequence[pd.Series], column: str) -> pd.Series:
         if not has_ids(groups.index) or not has_ids(other.index):
             continue
         common = groups.index.intersection(other.index)
-        first, second = groups[common], other[common]
+        first = groups[common]
+        second = other[common]
         differs = (first != second) & first.notna() & second.notna()
         if differs.any():
             sample = common[np.flatnonzero(differs)[0]]
@@ -90,9 +109,13 @@ def _merged(found: Sequence[pd.Series], column: str) -> pd.Series:
 def _no_column(
     column: str, data_sets: Sequence[Dataset], others: Mapping[str, Any]
 ) -> CommandError:
+    """Return the error that no table has the column of groups."""
     tables = [view for data in data_sets for view in (data.views or {}).values()]
     tables += [getattr(table, "obs", table) for table in others.values()]
     names = [str(name) for table in tables for name in getattr(table, "columns", ())]
     near = did_you_mean(column, names)
-    has = f"; there are {join_words(names, 8)}" if names and not near else ""
+    has = ""
+    if names and not near:
+        has = f"; there are {join_words(names, 8)}"
+
     return CommandError(f"--groups {column}: no table has such a column{near}{has}")

@@ -1,4 +1,4 @@
-"""What goes in: the views or kernels of all inputs, with fingerprints of their files."""
+"""What goes in: views or kernels of all inputs, and fingerprints of their files."""
 
 import hashlib
 import os
@@ -61,22 +61,28 @@ class Data:
     def X(self) -> Any:
         """What an estimator takes: views or kernels by name; one view is a table."""
         is_table = len(self.views) == 1 and not self.precomputed
-        return next(iter(self.views.values())) if is_table else self.views
+        if is_table:
+            return next(iter(self.views.values()))
+        return self.views
 
     def labels_for(self, model: Any) -> np.ndarray | None:
-        """Return labels in the order of a model's samples: those of the first input with some."""
+        """Return the labels of the first input with some, in the order of a model."""
         ids = getattr(model, "sample_ids_", None)
         labeled = [each for each in self.inputs if each.data.y is not None]
         if not labeled:
             return None
-        own = None if ids is None else list_views(labeled[:1])[0].ids
+        own = None
+        if ids is not None:
+            own = list_views(labeled[:1])[0].ids
+
         y = np.asarray(labeled[0].data.y)
-        rows = (
-            np.arange(len(y))
-            if own is None
-            else match_rows(own, pd.Index(ids), labeled[0].text)
-        )
-        if n := int(np.sum(rows < 0)):
+        if own is None:
+            rows = np.arange(len(y))
+        else:
+            rows = match_rows(own, pd.Index(ids), labeled[0].text)
+
+        n = int(np.sum(rows < 0))
+        if n:
             warnings.warn(
                 f"no scores: {n} of {len(rows)} samples have no label", stacklevel=2
             )
@@ -92,7 +98,7 @@ class Data:
 def read_inputs(
     request: Request, progress: Progress, others: Mapping[str, Any] | None = None
 ) -> Data:
-    """Read all inputs, and refuse those that would be taken for something else than they are.
+    """Read all inputs, and refuse those that could be mistaken for something else.
 
     Groups of samples may also be in other tables, which are not clustered.
     """
@@ -107,7 +113,8 @@ def read_inputs(
         progress.phase(f"connecting to {request.address}")
         progress.connections.enter_context(Client(request.address))
     progress.phase("reading")
-    inputs, groups = read_files(request), None
+    inputs = read_files(request)
+    groups = None
     if request.groups is not None:
         inputs, groups = _take_groups(inputs, request.groups, others or {})
     kinds = {each.data.precomputed: each.text for each in inputs}
@@ -125,18 +132,20 @@ def read_inputs(
             _refuse_square(views)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
-    n = len(_joined(indices, request.join)) if indices else inputs[0].data.n_samples
-    by_name, lines = (
-        {view.name: view.array for view in views},
-        _join_lines(views, indices, n),
-    )
+    if indices:
+        n = len(_joined(indices, request.join))
+    else:
+        n = inputs[0].data.n_samples
+
+    by_name = {view.name: view.array for view in views}
+    lines = _join_lines(views, indices, n)
     return Data(by_name, True in kinds, n, inputs, lines, groups)
 
 
 def _take_groups(
     inputs: Sequence[Input], column: str, others: Mapping[str, Any]
 ) -> tuple[list[Input], pd.Series]:
-    """Return inputs without the column of groups, which files of new samples may have or not."""
+    """Return inputs without the column of groups, and the groups."""
     data_sets, groups = take_groups(
         {each.text: each.data for each in inputs}, column, others
     )
@@ -153,7 +162,8 @@ def read_files(
     request: Request, fitted: Sequence[Mapping[str, Any]] = ()
 ) -> list[Input]:
     """Read each input, as those of a fit if there are any."""
-    inputs, known = [], {file_name(each["input"]): each for each in fitted}
+    inputs = []
+    known = {file_name(each["input"]): each for each in fitted}
     # Files of other names are taken in the order of those of the fit that are not
     # given.
     given = {file_name(text) for text in request.inputs}
@@ -164,13 +174,17 @@ def read_files(
             others, {"input": "", "layout": {}}
         )
         _, colons, names = before["input"].rpartition("::")
-        selected = f"{text}::{names}" if colons and "::" not in text else text
-        layout, record = (
-            layout_of(text, request, before["layout"]),
-            _fingerprint(selected),
-        )
+        selected = text
+        if colons and "::" not in text:
+            selected = f"{text}::{names}"
+
+        layout = layout_of(text, request, before["layout"])
+        record = _fingerprint(selected)
         # Workers of a cluster read the files themselves.
-        on_disk = None if request.address is None else True
+        on_disk = None
+        if request.address is not None:
+            on_disk = True
+
         data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
         # New samples have the labels where those of the fit have them, whatever their
         # values.
@@ -191,7 +205,9 @@ def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLa
     names = {each: {each, file_name(each)} for each in (*request.inputs, text)}
 
     def values(option: str) -> list[str]:
-        common, own = list[str](), list[str]()
+        """Return the values of an option for this input, else those for all."""
+        common = list[str]()
+        own = list[str]()
         for each in getattr(request, option):
             name, equals, value = each.partition("=")
             if equals and any(name in known for known in names.values()):
@@ -227,9 +243,16 @@ def list_views(inputs: Sequence[Input]) -> list[View]:
     counts = Counter(name for each in inputs for name in each.data.kernel_names)
     views: dict[str, View] = {}
     for text, data, _ in inputs:
-        arrays = data.X if data.precomputed else data.X.values()
+        if data.precomputed:
+            arrays = data.X
+        else:
+            arrays = data.X.values()
+
         for name, array in zip(data.kernel_names, arrays, strict=True):
-            unique = f"{data.name}/{name}" if counts[name] > 1 else name
+            unique = name
+            if counts[name] > 1:
+                unique = f"{data.name}/{name}"
+
             while unique in views:
                 unique = f"{unique} ({len(views) + 1})"
             views[unique] = View(text, unique, array, row_ids(array))
@@ -239,12 +262,17 @@ def list_views(inputs: Sequence[Input]) -> list[View]:
 def row_ids(view: Any) -> Any:
     """Return the ids of a view as an index of pandas, None if it has none."""
     index = index_of(view)
-    return index if has_ids(index) else None
+    if has_ids(index):
+        return index
+    return None
 
 
 def _refuse_control_characters(text: str, ids: Any) -> None:
     """Refuse ids that would steer the terminal on which a table of them is shown."""
-    names = [] if ids is None else [n for n in ids if _CONTROL.search(str(n))]
+    names = []
+    if ids is not None:
+        names = [n for n in ids if _CONTROL.search(str(n))]
+
     if names:
         examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(
@@ -255,6 +283,7 @@ def _refuse_control_characters(text: str, ids: Any) -> None:
 
 
 def _refuse_transposed(views: Sequence[View]) -> None:
+    """Refuse tables whose headers hold the ids of another table's rows."""
     found = []
     for view in views:
         others = [other for other in views if other is not view]
@@ -286,9 +315,13 @@ def _refuse_transposed(views: Sequence[View]) -> None:
 
 
 def _refuse_square(views: Sequence[View]) -> None:
+    """Refuse kernels that were not declared as such."""
     for view in views:
         if looks_like_kernel(view.array):
-            whose = "" if len(views) == 1 else f"{view.name}="
+            whose = ""
+            if len(views) != 1:
+                whose = f"{view.name}="
+
             raise CommandError(
                 f"{view.file}: {view.name} is square and symmetric; pass --kernels "
                 f"{whose}from_distances if it holds distances, or --kernels "
@@ -297,6 +330,7 @@ def _refuse_square(views: Sequence[View]) -> None:
 
 
 def _warn_of_pairs(views: Sequence[View]) -> None:
+    """Warn of tables that are paired by row, since some have no ids."""
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
         others = any(other.ids is not None for other in views)
@@ -312,19 +346,25 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
 
 
 def _joined(indices: Sequence[Any], join: str | None) -> Any:
+    """Return the ids of the samples that a join keeps."""
     ids = indices[0]
     for index in indices[1:]:
-        ids = ids.union(index, sort=False) if join == "outer" else ids[ids.isin(index)]
+        if join == "outer":
+            ids = ids.union(index, sort=False)
+        else:
+            ids = ids[ids.isin(index)]
     return ids
 
 
 def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> list[str]:
+    """Return what each view holds, and what their join keeps, in lines."""
     lines = []
     for view in views if indices else []:
         size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
-        how = (
-            "paired by row" if view.ids is None else f"ids such as {str(view.ids[0])!r}"
-        )
+        how = "paired by row"
+        if view.ids is not None:
+            how = f"ids such as {str(view.ids[0])!r}"
+
         lines.append(f"{view.name} ({view.file}): {size}, {how}")
     if len(indices) < 2:
         return lines
@@ -338,6 +378,7 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
 
 
 def _fingerprint(text: str) -> dict[str, Any]:
+    """Return the record of an input: its path, and the digest of its content."""
     path = input_path(text)
     if path is None or not path.is_file():
         return {"input": text, "bytes": None, "sha256": None}
@@ -350,7 +391,10 @@ def input_path(text: str) -> Path | None:
     """Return the file that an input reads, or None for the name of a data set."""
     if text in datasets.CATALOG:
         return None
-    name = text if os.path.exists(text) else text.rpartition("::")[0] or text
+    name = text
+    if not os.path.exists(text):
+        name = text.rpartition("::")[0] or text
+
     return Path(name).expanduser()
 
 

@@ -26,7 +26,7 @@ MOST_SAMPLES = 2000
 
 @takes(*FILES, "groups", "join", "impute", "kernels", "scale", "as_json")
 def run(request: Request) -> None:
-    """Show what the files contain, how they would be joined and which kernels would be used."""
+    """Show what the files contain, how they are joined, and which kernels are used."""
     names = ("views", "join", "notes", "patterns", "problems")
     report: dict[str, Any] = {name: [] for name in names}
     with session(quiet=True) as progress:
@@ -50,9 +50,15 @@ def run(request: Request) -> None:
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
-    ids, matrix, missing = row_ids(view), getattr(view, "X", view), 0.0
+    """Return what a view contains, as a record."""
+    ids = row_ids(view)
+    matrix = getattr(view, "X", view)
+    missing = 0.0
     if not issparse(matrix):
-        rows = matrix.iloc if isinstance(matrix, pd.DataFrame) else matrix
+        rows = matrix
+        if isinstance(matrix, pd.DataFrame):
+            rows = matrix.iloc
+
         missing = float(np.mean(pd.isna(rows[:MOST_SAMPLES])))
     facts = {"name": name, "shape": [int(n) for n in view.shape], "missing": missing}
     return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
@@ -90,17 +96,22 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
 
 
 def _as_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a record of inputs as lines to read."""
     lines: list[str] = []
     for view in report["views"]:
-        ids = "no ids" if view["ids"] is None else f"ids such as {view['ids']!r}"
+        ids = "no ids"
+        if view["ids"] is not None:
+            ids = f"ids such as {view['ids']!r}"
+
         lines += [view["name"], f"  {' x '.join(map(str, view['shape']))}, {ids}"]
         lines.append(f"  missing: {view['missing']:.2%} of the cells")
         lines += [f"  kernel: {line}" for line in view["kernels"]]
     lines += [*report["join"], *report["notes"]]
     for each in report["patterns"]:
-        what = (
-            f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views"
-        )
+        what = "in all views"
+        if each["lacks"]:
+            what = f"without {join_words(each['lacks'])}"
+
         lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]

@@ -49,7 +49,8 @@ class Fit:
 def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, its parameters checked."""
     model = _estimator(request.method)
-    known, own = model.get_params(deep=False), ("join", "impute", "missing_views")
+    known = model.get_params(deep=False)
+    own = ("join", "impute", "missing_views")
     parameters = {
         name: value for name in own if (value := getattr(request, name)) is not None
     }
@@ -72,11 +73,11 @@ def new_model(request: Request) -> Any:
             others = [
                 key for key, each in METHODS.items() if name in each().get_params()
             ]
-            near = (
-                f"; only {join_words(others)} has it"
-                if others
-                else did_you_mean(name, known)
-            )
+            if others:
+                near = f"; only {join_words(others)} has it"
+            else:
+                near = did_you_mean(name, known)
+
             raise CommandError(
                 f"--set {name}: {request.method} has no such parameter{near}"
             )
@@ -91,6 +92,7 @@ def new_model(request: Request) -> Any:
 
 
 def _estimator(name: str) -> Any:
+    """Return a new estimator of a method, or say which there are."""
     if ":" not in name:
         check_method(name)
         return METHODS[name]()
@@ -115,7 +117,8 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     """Set the kernels of a model, or landmarks, and say what was not asked for."""
     asked: Any = request.asked_kernels
     landmarks: int | None = None
-    X, decision = data.X, ""
+    X = data.X
+    decision = ""
     if data.precomputed:
         if asked not in (AUTO, "precomputed") or isinstance(request.landmarks, int):
             raise CommandError(
@@ -124,25 +127,35 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         return Fit(model.set_params(kernels="precomputed"), data, X, "", None)
     if asked != AUTO:
         model.set_params(kernels=asked)
-        X = X if isinstance(asked, str) else data.views
+        if not isinstance(asked, str):
+            X = data.views
     elif len(data.views) == 1:
         decision = "One view is one table: a bank of kernels is computed from it."
-    if reason := _reason_for_landmarks(request, model, data):
-        landmarks = (
-            min(200, data.n_samples) if request.landmarks == AUTO else request.landmarks
-        )
+    reason = _reason_for_landmarks(request, model, data)
+    if reason:
+        if request.landmarks == AUTO:
+            landmarks = min(200, data.n_samples)
+        else:
+            landmarks = request.landmarks
+
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
     if request.address is not None:
         lazy = as_dask(data.views)  # whose chunks the workers read
-        X = lazy if X is data.views else next(iter(lazy.values()))
+        if X is data.views:
+            X = lazy
+        else:
+            X = next(iter(lazy.values()))
     return Fit(model, data, X, decision, landmarks)
 
 
 def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
-    """Return why features of landmarks stand for the kernels; nothing if they do not."""
-    number = request.landmarks if isinstance(request.landmarks, int) else None
+    """Return why landmarks replace exact kernels; empty if they do not."""
+    number = None
+    if isinstance(request.landmarks, int):
+        number = request.landmarks
+
     if model.LEARNS_FROM_ANCHORS:
         if number is not None:
             raise CommandError(
@@ -153,14 +166,14 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
         return ""
 
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
-    able, n = "approximation" in model.get_params(deep=False), data.n_samples
+    able = "approximation" in model.get_params(deep=False)
+    n = data.n_samples
     if request.address is not None or number is not None:
         if exact or not able:
-            why = (
-                "exact ones are asked for"
-                if able
-                else f"{request.method} needs all entries"
-            )
+            why = "exact ones are asked for"
+            if not able:
+                why = f"{request.method} needs all entries"
+
             raise CommandError(
                 f"--landmarks and --cluster approximate kernels, and {why}; drop one, "
                 "or take --method agreement-kkm with --cluster"
@@ -170,14 +183,15 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
         return ""
     bank = default_bank(len(data.views) > 1)
     per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
-    n_bytes, free = 8 * (per_view * len(data.views) + 1) * n**2, available_bytes()
+    n_bytes = 8 * (per_view * len(data.views) + 1) * n**2
+    free = available_bytes()
     if n > MOST_EXACT_SAMPLES or (free is not None and n_bytes > LARGEST_SHARE * free):
         return f"exact kernels of {n:,} samples would take {in_units(n_bytes)}"
     return ""
 
 
 def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
-    """Return how far clusters of parts of the samples agree with a model's, None if unknown."""
+    """Return how stable the clusters of a model are, None if unknown."""
     if n_resamples == 0 or fitted.model.n_clusters == 1:
         return None
     try:
@@ -189,7 +203,7 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
 
 
 def fit(request: Request, data: Data, progress: Progress) -> Fit:
-    """Fit the model that was asked for; with -k auto, by the suggested number of clusters."""
+    """Fit the model that was asked for, with the suggested number for -k auto."""
     prepared = prepare(request, model := new_model(request), data)
     suggestion = None
     if request.n_clusters == AUTO:

@@ -1,4 +1,4 @@
-"""The arguments and options of all commands: what the help says of each, by its name."""
+"""The arguments and options of all commands, with their help texts."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ def number_or(*words: str) -> Callable[[Any], int | str]:
     """Return a parser of numbers of at least 1, or of some words."""
 
     def parse(text: Any) -> int | str:
+        """Return the value of a text, or refuse it."""
         if str(text) in words:
             return str(text)
         if not str(text).isdigit() or int(text) < 1:
@@ -45,27 +46,37 @@ def _output(metavar: str, help: str, *names: str) -> Any:
     return _option(OUTPUT, metavar, help, *names, parser=output_path)
 
 
-_JOIN = "Keep samples if all files have the same (exact), those in all (inner), or in any (outer)."
+_JOIN = (
+    "Keep samples if all files have the same (exact), those in all (inner), or in any "
+    "(outer)."
+)
 _KERNELS = (
     "How samples are compared: gaussian, cosine, ...; precomputed if files hold "
     "kernels, from_distances if they hold distances. Chosen by default."
 )
 _GROUPS = "Column of families, patients, batches or plates, whose samples are alike."
 _CLUSTERS = "Number of clusters; auto: the one that fits best."
-_METHOD = f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or module:Class."
+_METHOD = (
+    f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or "
+    "module:Class."
+)
 _LANDMARKS = (
     "Approximate kernels; none: never. By default above 10,000 samples, but never with "
     "agreement-kkm, which needs none."
 )
 _LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
-_CLUSTER = "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet files."
+_CLUSTER = (
+    "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet "
+    "files."
+)
 _OWN_CODE = (
     "If it names package.module:Class, that module is imported, which runs its code."
 )
 OPTIONS: dict[str, Any] = {
     "inputs": typer.Argument(
         metavar="FILE",
-        help="Tables, or kernels, of the same samples. Tables are joined by the ids of their rows. "
+        help="Tables, or kernels, of the same samples. Tables are joined by the ids of "
+        "their rows. "
         "FILE::NAME,NAME selects sheets, columns or arrays.",
     ),
     "id": _option(INPUT, "[FILE=]COLUMN", "Column of ids; found if not given."),
@@ -141,7 +152,7 @@ OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a command was asked for: the options that several commands share, by their names."""
+    """What a command was asked for: the options that several commands share."""
 
     inputs: Sequence[str] = ()
     id: Sequence[str] = ()
@@ -187,7 +198,7 @@ REQUIRED = ("inputs", "n_clusters")
 
 
 def takes(*names: str) -> Any:
-    """Have a command take some options of a request, as ``request``, beside options of its own."""
+    """Have a command take options of a request, as ``request``, and its own options."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = [
@@ -207,26 +218,32 @@ def takes(*names: str) -> Any:
                 )
             function(**values)
 
-        command.__doc__, command.__name__ = function.__doc__, function.__name__
+        command.__doc__ = function.__doc__
+        command.__name__ = function.__name__
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
         options.sort(
             key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel)
         )
         parameters = [_parameter(*option) for option in options]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        signature = inspect.Signature(parameters)
+        command.__signature__ = signature  # type: ignore[attr-defined]
         return command
 
     return decorate
 
 
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    """Return the parameter of an option as typer takes it."""
     kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
-    default = inspect.Parameter.empty if name in REQUIRED else default
+    if name in REQUIRED:
+        default = inspect.Parameter.empty
+
     form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form)
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:
+    """Return NAME=VALUE options as a dict."""
     pairs = [
         (name, value) for name, _, value in (each.rpartition("=") for each in values)
     ]

@@ -1,4 +1,4 @@
-"""What comes out: outputs checked before the work begins, then written whole or not at all."""
+"""What comes out: checked before the work begins, written whole or not at all."""
 
 import hashlib
 import json
@@ -30,9 +30,18 @@ from mkclust.version import versions
 
 # Attributes of a fitted model in the record of a run, there without the underscore.
 ATTRIBUTES = (
-    "certificate_", "objective_", "cluster_gap_", "eigengap_", "anchor_", "baseline_agreement_",
-    "converged_", "n_iter_", "n_passes_", "approximation_error_", "uncovered_samples_",
-)  # fmt: skip
+    "certificate_",
+    "objective_",
+    "cluster_gap_",
+    "eigengap_",
+    "anchor_",
+    "baseline_agreement_",
+    "converged_",
+    "n_iter_",
+    "n_passes_",
+    "approximation_error_",
+    "uncovered_samples_",
+)
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
@@ -62,7 +71,7 @@ class Outcome:
 
 
 def check_output(kind: str, path: Path | None) -> None:
-    """Refuse an output that needs another suffix, or a package that is not installed."""
+    """Refuse an output with another suffix, or whose package is not installed."""
     modules, suffixes = NEEDED[kind]
     if path is None:
         return
@@ -79,7 +88,7 @@ def check_output(kind: str, path: Path | None) -> None:
 
 
 def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
-    """Refuse outputs that could not be written, or would replace an input or each other."""
+    """Refuse outputs that cannot be written, or would replace an input."""
     taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
     for path in paths:
         target = Path(os.path.realpath(path))
@@ -116,7 +125,9 @@ def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
 
 def fitted_labels(model: Any, scores: SampleScores | None = None) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
-    scores = sample_scores(model) if scores is None else scores
+    if scores is None:
+        scores = sample_scores(model)
+
     labels = np.asarray(model.labels_)
     ids = getattr(model, "sample_ids_", range(len(labels)))
     return labels_csv(ids, labels, silhouette=scores.silhouette, margin=scores.margin)
@@ -129,8 +140,10 @@ def labels_hash(labels: Any) -> str:
 
 def run_record(outcome: Outcome) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
-    fit, model = outcome.fit, outcome.fit.model
-    labels, scores = np.asarray(model.labels_), list(outcome.scores.values())
+    fit = outcome.fit
+    model = outcome.fit.model
+    labels = np.asarray(model.labels_)
+    scores = list(outcome.scores.values())
     seconds = {
         part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")
     }
@@ -171,9 +184,10 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
         return None
-    common = (
-        {"common_samples": agreement.pair_samples} if agreement.is_incomplete else {}
-    )
+    common = {}
+    if agreement.is_incomplete:
+        common = {"common_samples": agreement.pair_samples}
+
     return common | {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
@@ -185,7 +199,9 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
 
 def as_record(found: Any) -> dict[str, Any] | None:
     """Return a result in the types of a record, None if there is none."""
-    return None if found is None else found.to_dict()
+    if found is None:
+        return None
+    return found.to_dict()
 
 
 def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:
@@ -215,6 +231,7 @@ def show(record: Any, lines: Sequence[str], request: Request) -> None:
 
 
 def _as_json(value: Any) -> Any:
+    """Return a value in the types of JSON; what has none, as its repr."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -222,10 +239,12 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_as_json(item) for item in value]
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return (
-        value if value is None or isinstance(value, bool | int | str) else repr(value)
-    )
+        if math.isfinite(value):
+            return value
+        return None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return repr(value)
 
 
 def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""The command ``mkclust predict``: clusters of new samples, by a model that was saved."""
+"""The command ``mkclust predict``: clusters of new samples by a saved model."""
 
 from pathlib import Path
 from typing import Any
@@ -60,13 +60,14 @@ def run(
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
-    size, k = count(len(clusters), "new sample"), count(model.n_clusters, "cluster")
+    size = count(len(clusters), "new sample")
+    k = count(model.n_clusters, "cluster")
     lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters), *said]
     show(record, [*lines, f"Wrote {labels}"], request)
 
 
 def _coverage(model: Any, X: Any, n: int) -> tuple[np.ndarray, list[str]]:
-    """Return how well new samples are covered, NaN if that is unknown, and what to say of it."""
+    """Return how well new samples are covered, NaN if unknown, and lines on it."""
     try:
         coverage = model.coverage(X)
     except ValueError as error:
@@ -94,7 +95,10 @@ def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list
     may_lack = model._source.may_lack_views(model)
     if set(views) <= set(names) and (may_lack or set(needed) <= set(views)):
         return {name: views[name] for name in names if name in views}, []
-    targets = names if len(views) == len(names) else needed
+    targets = needed
+    if len(views) == len(names):
+        targets = names
+
     if len(views) != len(targets):
         advice = "or --join outer if they lack some"
         if not set(views) <= set(names):

@@ -23,7 +23,7 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
 
 
 def views_used(model: Any) -> list[str]:
-    """Return which tables the clusters come from and which not, with the p-values that decide."""
+    """Return which tables the clusters come from, and the p-values that decide."""
     agreement: Agreement | None = getattr(model, "agreement_", None)
     name = type(model).__name__
     if agreement is None:
@@ -65,7 +65,10 @@ def how_clear(
     """Return how clear the clusters are, and how stable, as far as that is known."""
     lines = []
     if silhouette == silhouette:
-        mean = None if stability is None else stability.mean
+        mean = None
+        if stability is not None:
+            mean = stability.mean
+
         how = separation(silhouette, stability=mean, evidence=evidence)
         lines.append(f"How clear: {how} (mean silhouette {silhouette:.2f}; 1 is best).")
     if stability is not None:
@@ -96,27 +99,32 @@ def details(model: Any) -> list[str]:
 
 
 def cluster_sizes(labels: Any, k: int = 0) -> str:
-    """Return the number of each cluster with its size, or the range of sizes if there are many."""
+    """Return the size of each cluster, or their range if there are many."""
     labels = np.asarray(labels)
-    sizes, n_none = (
-        np.bincount(labels[labels >= 0], minlength=k),
-        int(np.sum(labels < 0)),
-    )
-    none = (
-        f"; {count(n_none, 'sample')} of which nothing is known: -1" if n_none else ""
-    )
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    n_none = int(np.sum(labels < 0))
+    none = ""
+    if n_none:
+        none = f"; {count(n_none, 'sample')} of which nothing is known: -1"
+
     if len(sizes) <= MAX_SIZES:
         words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
         return f"Samples in each cluster: {words}{none}"
     middle = int(np.median(sizes))
-    return f"Samples in each cluster: {sizes.min()} to {sizes.max()}, median {middle}{none}"
+    return (
+        f"Samples in each cluster: {sizes.min()} to {sizes.max()}, median "
+        f"{middle}{none}"
+    )
 
 
 def certificate(model: Any) -> str:
-    """Return in a sentence how near the fit is to the global optimum, and what that leaves open."""
+    """Return in a sentence how near the fit is to the global optimum."""
     gap = getattr(model, "duality_gap_", None)
     if gap is None:
-        state = "converged" if model.converged_ else "stopped before it converged"
+        state = "stopped before it converged"
+        if model.converged_:
+            state = "converged"
+
         return (
             f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
         )
@@ -131,5 +139,8 @@ def certificate(model: Any) -> str:
             "problem."
         )
     if hasattr(model, "approximation_error_"):
-        meaning += " The certificate holds for the approximated kernels, not for the exact ones."
+        meaning += (
+            " The certificate holds for the approximated kernels, not for the exact "
+            "ones."
+        )
     return f"Certificate: relative gap {gap:.1e}, {model.certificate_}{meaning}"

@@ -27,14 +27,16 @@ def session(*, quiet: bool = False) -> Iterator["Progress"]:
 
 
 class Progress:
-    """The current phase and its steps, on a terminal only, and how long each phase took."""
+    """The current phase and its steps, on a terminal, and how long each phase took."""
 
     def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
         console = Console(stderr=True)
         console.quiet = quiet or not console.is_terminal
         self.seconds: dict[str, float] = {}
         self.live = console.status("")
-        self._log, self._phase, self._start = log, "", 0.0
+        self._log = log
+        self._phase = ""
+        self._start = 0.0
         self.connections = ExitStack()  # closed when the session ends
 
     def phase(self, text: str) -> None:
@@ -44,7 +46,8 @@ class Progress:
             self.seconds[self._phase] = (
                 self.seconds.get(self._phase, 0.0) + now - self._start
             )
-        self._phase, self._start = printable(text), now
+        self._phase = printable(text)
+        self._start = now
         self.live.update(Text(self._phase))
 
     def step(self, done: int, left: int, text: str) -> None:
@@ -65,4 +68,6 @@ class Progress:
     def lines(self, verbose: bool) -> list[str]:
         """Return how long each phase took, if that was asked for."""
         times = [f"{spent:8.2f} s  {text}" for text, spent in self.seconds.items()]
-        return ["", *times] if verbose else []
+        if verbose:
+            return ["", *times]
+        return []

@@ -1,4 +1,4 @@
-"""The command ``mkclust rerun``: run a recorded command again, and compare the labels."""
+"""The command ``mkclust rerun``: runs a recorded command, and compares labels."""
 
 import json
 from dataclasses import fields
@@ -20,17 +20,21 @@ from mkclust.version import versions
 
 @takes(*PRINTING)
 def run(request: Request, record_file: Path, *, labels: Path | None = None) -> None:
-    """Run a recorded command again, and say whether the labels are the same or what changed."""
+    """Run a recorded command again, and say whether the labels are the same."""
     with session(quiet=request.quiet) as progress:
         recorded, record = _read_record(record_file)
-        outputs = [] if labels is None else [labels]
+        outputs = []
+        if labels is not None:
+            outputs = [labels]
+
         check_outputs(outputs, [str(record_file), *recorded.inputs])
         new_model(recorded)
         data = read_inputs(recorded, progress)
         model = fit(recorded, data, progress).model
         if labels is not None:
             write_atomically({labels: fitted_labels(model)})
-    then, inputs = record["versions"], record["inputs"]
+    then = record["versions"]
+    inputs = record["inputs"]
     same = labels_hash(model.labels_) == record["labels_sha256"]
     files = [
         n for n, _, now in data.inputs if inputs.get(now["input"]) != now["sha256"]
@@ -64,6 +68,7 @@ def run(request: Request, record_file: Path, *, labels: Path | None = None) -> N
 
 
 def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
+    """Return the request of a record, and the record itself."""
     known = {each.name for each in fields(Request)}
     with errors_of(path):
         text = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Views that are computed with in blocks of samples: in memory, in files and on devices."""
+"""Views that are computed with block by block: in memory, in files, on devices."""
 
 import hashlib
 from collections import deque
@@ -45,19 +45,23 @@ MOST_THREADS, WAITING_BYTES = 16, 256 << 20
 
 
 class Block(dict[str, Array]):
-    """The rows of some samples by view; `observed` (n_rows, n_views) if a view lacks some."""
+    """The rows of some samples, by view; `observed` says which views lack which."""
 
     def __init__(self, rows: Mapping[str, Array], n_rows: int, observed: Any = None):
         super().__init__(rows)
         self.n_rows = n_rows
-        self.observed = None if observed is None or observed.all() else observed
+        self.observed = observed
+        if observed is None or observed.all():
+            self.observed = None
 
     def index(self, name: str) -> np.ndarray | None:
         """Return which of the samples a view has, sorted; None if all."""
         if self.observed is None:
             return None
         has = self.observed[:, list(self).index(name)]
-        return None if has.all() else np.flatnonzero(has)
+        if has.all():
+            return None
+        return np.flatnonzero(has)
 
     def part(self, rows: slice) -> "Block":
         """Return the samples of a slice."""
@@ -86,7 +90,8 @@ class Blocks:
     def __init__(
         self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
     ):
-        self._tables, self.observed = dict(tables), observed
+        self._tables = dict(tables)
+        self.observed = observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0] if observed is None else len(observed))
@@ -100,7 +105,7 @@ class Blocks:
         ]
 
     def total(self, function: BlockFunction) -> Any:
-        """Return the sum of a function over all blocks: an array or a tuple of arrays."""
+        """Return the sum of a function over all blocks: an array, or several."""
         return reduce(add, (part for _, part in self._results(function)), None)
 
     def map(self, function: BlockFunction) -> Array:
@@ -117,7 +122,10 @@ class Blocks:
 
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
-        observed = None if self.observed is None else self.observed[samples]
+        observed = None
+        if self.observed is not None:
+            observed = self.observed[samples]
+
         parts = {}
         for number, name in enumerate(self.names):
             rows = samples
@@ -127,10 +135,12 @@ class Blocks:
         return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
-        """Return blocks of the columns of an array, given their number for each view."""
-        tables, start = {}, 0
+        """Return blocks of the columns of an array, of given widths for the views."""
+        tables = {}
+        start = 0
         for number, (name, width) in enumerate(widths.items()):
-            tables[name], start = features[:, start : start + width], start + width
+            tables[name] = features[:, start : start + width]
+            start = start + width
             if self.observed is not None:
                 tables[name] = select(
                     tables[name], np.flatnonzero(self.observed[:, number])
@@ -143,13 +153,17 @@ class Blocks:
             yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
+        """Yield the function of every block, with the number of its first sample."""
         blocks = iter(self)
         for start, block in blocks:
             part = function(block, start)
             yield start, part
             if self._is_foreign:  # a device computes asynchronously anyway
                 continue
-            results = part if isinstance(part, tuple) else (part,)
+            results = part
+            if not isinstance(part, tuple):
+                results = (part,)
+
             n_bytes = sum(int(each.nbytes) for each in results)
             threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
             if threads > 1:
@@ -157,8 +171,11 @@ class Blocks:
                     yield from _map_together(blocks, function, threads)
 
     def _take_rows(self, name: str, rows: np.ndarray) -> Array:
-        """Return some rows of one view; of files those between them are read along, in blocks."""
-        first = int(rows[0]) if len(rows) else 0
+        """Return some rows of one view; a file is read in slices around them."""
+        first = 0
+        if len(rows):
+            first = int(rows[0])
+
         if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
             return self._read(name, slice(first, first + len(rows)))  # not copied
         if name not in self._files:
@@ -172,6 +189,7 @@ class Blocks:
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
+        """Return rows of one view as floats, or say which could not be read."""
         if self._is_foreign:
             return as_floats(select(self._tables[name], rows), f"View {name!r}")
         first, last = (
@@ -190,24 +208,32 @@ class Blocks:
             ) from error
 
     def _choose_height(self, first: Any) -> int:
+        """Return how many samples a block has: few for the cache, but whole chunks."""
         width = max(1, sum(map(row_width, self._tables.values())))
-        size, most = device_bytes(first), MOST_DEVICE_ROWS
+        size = device_bytes(first)
+        most = MOST_DEVICE_ROWS
         if size is None:
-            size, most = BLOCK_BYTES, MOST_ROWS
+            size = BLOCK_BYTES
+            most = MOST_ROWS
         height = int(np.clip(size // (8 * width), FEWEST_ROWS, most))
         chunks = [getattr(table, "chunks", None) for table in self._tables.values()]
         step = max(int(np.max(each[0])) if each else 1 for each in chunks)
         if step <= height:
             return height - height % step
-        return step if 8 * step * width <= CHUNK_BYTES else height
+        if 8 * step * width <= CHUNK_BYTES:
+            return step
+        return height
 
 
 def _map_together(
     blocks: Iterator[tuple[int, Any]], function: Callable[[Any, int], Any], threads: int
 ) -> Iterator[tuple[int, Any]]:
-    config, waiting = get_config(), deque[tuple[int, Future]]()
+    """Yield the function of every block in order, computed by several threads."""
+    config = get_config()
+    waiting = deque[tuple[int, Future]]()
 
     def call(context: Any, block: Any, start: int) -> Any:
+        """Compute one block with the settings of the caller, which threads lack."""
         # A new thread has not the settings of the caller.
         with config_context(**config):
             return context.run(function, block, start)
@@ -224,9 +250,11 @@ def _map_together(
 
 
 def device_bytes(like: Any) -> int | None:
-    """Return how many bytes to compute at a time on the device of an array, None on the host."""
+    """Return how many bytes to compute with at a time on a device, None on the host."""
     free = free_bytes(like)
-    return None if free is None else min(DEVICE_BYTES, int(DEVICE_SHARE * free))
+    if free is None:
+        return None
+    return min(DEVICE_BYTES, int(DEVICE_SHARE * free))
 
 
 def add(total: Any, part: Any) -> Any:
@@ -240,11 +268,11 @@ def add(total: Any, part: Any) -> Any:
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, and name the view and the first sample."""
-    numbers = (
-        samples + np.arange(block.n_rows)
-        if np.ndim(samples) == 0
-        else np.asarray(samples)
-    )
+    if np.ndim(samples) == 0:
+        numbers = samples + np.arange(block.n_rows)
+    else:
+        numbers = np.asarray(samples)
+
     for name, rows in block.items():
         finite = finite_rows(rows)
         if bool(namespace(finite).all(finite)):

@@ -1,4 +1,4 @@
-"""What is wrong with views, tables of samples by features: their form first, then their entries."""
+"""Checks of views, tables of samples by features: of their form, then of entries."""
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +41,15 @@ def n_dims(item: Any) -> int:
 
 
 def n_rows(table: Any) -> int:
-    """Return how many samples a table or kernel has, zero if it is not one, or does not know."""
+    """Return the number of samples of a table or kernel, zero if it is unknown."""
     shape = tuple(getattr(table, "shape", ()))
-    return int(shape[0]) if len(shape) == 2 and shape[0] == shape[0] else 0
+    if len(shape) == 2 and shape[0] == shape[0]:
+        return int(shape[0])
+    return 0
 
 
 def is_symmetric(X: Any) -> bool:
-    """Return whether X is square, not of one entry, and equals its transpose but for rounding.
+    """Return whether X is square, has several rows, and is symmetric but for rounding.
 
     Of a file, the first rows decide.
     """
@@ -70,7 +72,7 @@ def is_symmetric(X: Any) -> bool:
 
 
 def _are_alike(block: Array, other: Array) -> bool:
-    """Return whether two blocks are equal but for rounding, and miss the same entries."""
+    """Return whether two blocks are equal but for rounding, with the same gaps."""
     xp = namespace(block)
     alike = (block == other) | ((block != block) & (other != other))
     if bool(xp.all(alike)) or not xp.isdtype(block.dtype, "real floating"):
@@ -104,7 +106,7 @@ def check_masks(table: Any, title: str) -> None:
 
 
 def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
-    """Return a view of numbers, frames as arrays and sparse as CSR; files are not read."""
+    """Return a view as an array of numbers, sparse ones as CSR; files are not read."""
     if (
         title == "X"
         and isinstance(view, np.ndarray | pd.DataFrame)
@@ -158,14 +160,15 @@ def as_numbers(view: Any, title: str) -> Any:
         )
         array = array.astype(np.float64) if array.dtype == object else array  # decimals
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
         columns = getattr(view, "select_dtypes", lambda **_: view)(exclude="number")
-        which = (
-            f" (columns {join_words(map(repr, columns))})"
-            if columns is not view
-            else ""
-        )
-        raise kind(f"{title} is not a table of real numbers{which}. {error}") from error
+        which = ""
+        if columns is not view:
+            which = f" (columns {join_words(map(repr, columns))})"
+
+        message = f"{title} is not a table of real numbers{which}. {error}"
+        if isinstance(error, TypeError):
+            raise TypeError(message) from error
+        raise ValueError(message) from error
     check_type(array.dtype, title)
     return array
 
@@ -189,7 +192,7 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
 
 
 def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
-    """Refuse a view or kernel that has a single sample, and warn of one that has very few."""
+    """Refuse a view or kernel of a single sample, and warn of one of very few."""
     if missing is None:
         return
     for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
@@ -206,7 +209,7 @@ def check_entries(
     titles: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],
 ) -> dict[str, Array]:
-    """Return views as finite arrays of floats in memory, or name all entries that are not."""
+    """Return views as finite floats in memory, or name all entries that are not."""
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
     findings = []
     for name, array in arrays.items():
@@ -214,18 +217,18 @@ def check_entries(
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        n_bad, names = n_nan + n_infinite, columns.get(name)
+        n_bad = n_nan + n_infinite
+        names = columns.get(name)
         bad = np.flatnonzero(n_bad).tolist()
         named = join_words(
             f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad
         )
         # One table is refused in scikit-learn's words first.
         alone = titles[name] == "X" and not is_foreign(array)
-        lead = (
-            f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: "
-            if alone
-            else ""
-        )
+        lead = ""
+        if alone:
+            lead = f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: "
+
         findings.append(
             f"{lead}{titles[name]} has entries that are not finite: {n_nan.sum()} NaN "
             f"and {n_infinite.sum()} infinity, in {len(bad)} of its {array.shape[1]} "
@@ -240,7 +243,7 @@ def check_entries(
 
 
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
-    """Return for how many entries of each column something holds, which it does not for zeros."""
+    """Count the entries of each column that satisfy a test that zeros fail."""
     if issparse(array):
         return np.bincount(array.indices[holds(array.data)], minlength=array.shape[1])
     xp = namespace(array)
@@ -248,7 +251,7 @@ def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
 
 
 def as_floats(rows: Any, title: str) -> Array:
-    """Return rows as float32 or float64, not copied if they are; others become float64."""
+    """Return rows as float32 or float64, without a copy if they already are."""
     if issparse(rows):
         return rows  # as `check_view` made them
     if is_foreign(rows):
@@ -256,9 +259,9 @@ def as_floats(rows: Any, title: str) -> Array:
     check_masks(rows, title)
     array = np.asarray(rows)
     check_type(array.dtype, title)
-    return (
-        array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-    )
+    if array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float64)
 
 
 def check_type(dtype: Any, title: str) -> None:

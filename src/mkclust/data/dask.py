@@ -1,4 +1,4 @@
-"""Views as dask arrays: functions are sent to the chunks, and what comes back is small."""
+"""Views as dask arrays: functions go to the chunks, and small results come back."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
@@ -18,7 +18,7 @@ _ROWS = 10 * MOST_ROWS
 
 
 class DaskBlocks(Blocks):
-    """Views as dask arrays, in chunks of samples, computed by whatever scheduler is active.
+    """Views as dask arrays in chunks of samples, computed by the active scheduler.
 
     A pass is one task per chunk, which runs where the chunk is. Sums are added up in a
     tree.
@@ -45,11 +45,12 @@ class DaskBlocks(Blocks):
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
     def total(self, function: BlockFunction) -> Any:
-        """Return the sum of a function over all blocks: an array or a tuple of arrays."""
+        """Return the sum of a function over all blocks: an array, or several."""
         import dask
 
         add_all = partial(reduce, add)
-        parts, tree = self._tasks(function, add_all), dask.delayed(add_all)
+        parts = self._tasks(function, add_all)
+        tree = dask.delayed(add_all)
         while len(parts) > 1:
             parts = [tree(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         return parts[0].compute()
@@ -67,16 +68,18 @@ class DaskBlocks(Blocks):
     def _tasks(
         self, function: BlockFunction, combine: Callable[[Iterable], Any]
     ) -> list[Any]:
+        """Return the task of every chunk, which combines the results of its blocks."""
         import dask
 
-        shared, task = (
-            dask.delayed((function, combine), pure=False),
-            dask.delayed(_compute_chunk),
-        )
+        shared = dask.delayed((function, combine), pure=False)
+        task = dask.delayed(_compute_chunk)
         tasks = []
         for number, start in enumerate(self._starts[:-1].tolist()):
             stop = int(self._starts[number + 1])
-            observed = None if self.observed is None else self.observed[start:stop]
+            observed = None
+            if self.observed is not None:
+                observed = self.observed[start:stop]
+
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
@@ -90,11 +93,14 @@ def _compute_chunk(
     observed: np.ndarray | None,
     rows: tuple[int, int, int],
 ) -> Any:
+    """Return the combined results of the blocks of one chunk, checked for its rows."""
     (function, combine), (start, stop, height) = shared, rows
     tables = dict(zip(names, chunks, strict=True))
-    counts = (
-        np.full(len(names), stop - start) if observed is None else observed.sum(axis=0)
-    )
+    if observed is None:
+        counts = np.full(len(names), stop - start)
+    else:
+        counts = observed.sum(axis=0)
+
     for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
         if chunk.shape[0] != count:
             raise ValueError(

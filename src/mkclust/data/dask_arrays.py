@@ -15,11 +15,16 @@ CHUNK_BYTES, FEWEST_ROWS = 32 << 20, 1024
 
 
 class MappedTable:
-    """A table in a ``.npy`` file, which is mapped where it is read, given a memory map of it."""
+    """A table in a ``.npy`` file, mapped into memory wherever it is read."""
 
     def __init__(self, mapped: np.memmap):
-        self.shape, self.dtype, self.ndim = mapped.shape, mapped.dtype, 2
-        order = "C" if mapped.flags.c_contiguous else "F"
+        self.shape = mapped.shape
+        self.dtype = mapped.dtype
+        self.ndim = 2
+        order = "F"
+        if mapped.flags.c_contiguous:
+            order = "C"
+
         self._layout: dict[str, Any] = {
             "offset": mapped.offset,
             "order": order,
@@ -38,7 +43,7 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    views : mapping of str to memory map, HDF5 dataset, ParquetTable, array or data frame of numbers
+    views : mapping of str to memory map, HDF5 dataset, ParquetTable, array or frame
         Views of the same samples. ``mkclust.datasets.load(path, on_disk=True)`` leaves
         them in their files, which the workers need under the same paths. What is in
         memory, as tables of small files are, is sent to the workers. Data frames are
@@ -63,7 +68,7 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
-    """Return views as what has rows and a type of numbers, data frames in one order of samples."""
+    """Return views with rows and a number type, data frames in one order."""
     titles = [f"View {name!r}" for name in views]
     tables = [
         as_table(view, title)
@@ -82,6 +87,8 @@ def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
                 f"{title} has the columns {join_words(map(repr, others))}, and dask "
                 "arrays hold numbers: turn them into numbers, or drop them"
             )
-        values = check_view(values, title) if table.is_frame else values
+        if table.is_frame:
+            values = check_view(values, title)
+
         found[name] = MappedTable(values) if isinstance(values, np.memmap) else values
     return found

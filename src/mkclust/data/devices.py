@@ -27,7 +27,7 @@ def to_device(
 
     Parameters
     ----------
-    X : array of shape (m, n, n), list or dict of matrices or views, or table of shape (n, d)
+    X : array of shape (m, n, n) or (n, d), or list or dict of matrices or views
         What ``fit`` takes, dense: arrays, memory maps, HDF5 datasets, or data frames of
         numbers.
     device : str or torch.device, default=None
@@ -49,7 +49,7 @@ def to_device(
     >>> import numpy as np
     >>> from mkclust.data.devices import to_device
     >>> views = {"shape": np.ones((4, 2)), "color": np.ones((4, 3))}
-    >>> copies = to_device(views, like=np.empty(0), dtype="float32")  # or to_device(views, "cuda")
+    >>> copies = to_device(views, like=np.empty(0), dtype="float32")
     >>> {name: str(view.dtype) for name, view in copies.items()}
     {'shape': 'float32', 'color': 'float32'}
     """
@@ -63,16 +63,20 @@ def to_device(
         raise TypeError(
             f"like={like!r} is not an array: pass one, or a device by device={like!r}"
         )
-    name = (
-        None if dtype is None else getattr(dtype, "__name__", str(dtype)).split(".")[-1]
-    )
+    name = None
+    if dtype is not None:
+        name = getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+
     if name not in (None, "float32", "float64"):
         raise ValueError(
             f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type"
         )
     given = by_name(X)
     has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
-    named = read_views(X).by_name if has_frames else given
+    named = given
+    if has_frames:
+        named = read_views(X).by_name
+
     parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
     if len(parts) > len(given):  # categories are a view of their own
         return parts
@@ -84,6 +88,7 @@ def to_device(
 
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
+    """Return a view or kernel in the precision and on the device of an array."""
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
         raise TypeError(
             f"{title} is sparse, or a dask array: pass a dense array, or leave it here"

@@ -63,12 +63,17 @@ def mean_squared_norm(name: str, view: Array) -> float:
 
 
 def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
-    """Return squared distances between rows, zero if rounding; norms: sums of squared norms."""
-    norms = squared_norms(A)[:, None] + squared_norms(B) if norms is None else norms
+    """Return squared distances of rows, rounding errors as zeros."""
+    if norms is None:
+        norms = squared_norms(A)[:, None] + squared_norms(B)
+
     squared = row_products(A, B)
     squared *= -2
     squared += norms
-    limit = RESOLUTION if precision_of(squared) == "float64" else 0.0
+    limit = 0.0
+    if precision_of(squared) == "float64":
+        limit = RESOLUTION
+
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
     # Only distances that are small beside all norms are compared with their own.
@@ -79,9 +84,11 @@ def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
 
 
 def drawn_rows(view: Array, drawn: int | None = None) -> Array:
-    """Return at most 5,000 rows, fewer if they are long, that give the median distance."""
+    """Return at most 5,000 rows, fewer if they are long, for the median distance."""
     most = min(MEDIAN_ROWS, int(np.sqrt(2 * MEDIAN_PRODUCTS / row_width(view))))
-    return view if view.shape[0] <= most else some_rows(view, min(drawn or most, most))
+    if view.shape[0] <= most:
+        return view
+    return some_rows(view, min(drawn or most, most))
 
 
 def some_rows(view: Array, count: int) -> Array:
@@ -93,7 +100,7 @@ def some_rows(view: Array, count: int) -> Array:
 
 
 def middle(view: Array) -> Array:
-    """Return the median of every column, of some rows if there are many; 0 for sparse rows."""
+    """Return the median of every column, of some rows if there are many."""
     if is_sparse(view):
         return np.zeros(view.shape[1])
     if not is_foreign(view):
@@ -105,7 +112,7 @@ def middle(view: Array) -> Array:
 
 
 def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
-    """Return the median distance of two rows; if it is zero, the mean of the positive ones."""
+    """Return the median distance of rows, or if it is zero the mean positive one."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
     median, mean = (
@@ -122,7 +129,9 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 
 
 def _on_host(rows: Array) -> tuple[float, float]:
-    n, place = rows.shape[0], 0
+    """Return the median and the mean positive distance of rows in NumPy."""
+    n = rows.shape[0]
+    place = 0
     distances = np.empty(n * (n - 1) // 2)
     for start in range(0, n, BLOCK_ROWS):
         block = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
@@ -131,13 +140,21 @@ def _on_host(rows: Array) -> tuple[float, float]:
         place += len(above)
     np.sqrt(distances, out=distances)
 
-    positive = distances[distances > 0] if not distances.all() else distances
-    mean = float(positive.mean()) if positive.size else 0.0
+    positive = distances
+    if not distances.all():
+        positive = distances[distances > 0]
+
+    mean = 0.0
+    if positive.size:
+        mean = float(positive.mean())
+
     return float(np.median(distances, overwrite_input=True)), mean
 
 
 def _on_device(rows: Array) -> tuple[float, float]:
-    xp, n = namespace(rows), rows.shape[0]
+    """Return the median and the mean positive distance of rows on a device."""
+    xp = namespace(rows)
+    n = rows.shape[0]
     rows = astype(rows, "float64")
     distances = xp.sqrt(xp.sort(xp.reshape(squared_distances(rows, rows), (-1,))))
     # The distance of every row to itself comes first; in the rest, each pair is there

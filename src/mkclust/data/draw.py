@@ -1,4 +1,4 @@
-"""Some samples for all: drawn by what they are, so that the order of the rows changes nothing."""
+"""Samples drawn by what they contain, so that the order of the rows is irrelevant."""
 
 from typing import Any
 
@@ -21,7 +21,11 @@ def draw_samples(
     They are drawn by their ids, or by their numbers in all views, whose order does not
     matter: fewer samples are the first of more. Equal samples are drawn independently.
     """
-    keys = hash_ids(ids) if ids is not None else blocks.map(hash_block)
+    if ids is not None:
+        keys = hash_ids(ids)
+    else:
+        keys = blocks.map(hash_block)
+
     order = np.argsort(_apart(keys), kind="stable")
     return order[:count]
 

@@ -32,7 +32,7 @@ REMEDY = (
 
 
 class EncodedView(NamedTuple):
-    """A view of numbers: its name, array, names of columns, if any, and a note on these."""
+    """A view of numbers, with the names of its columns, if any, and a note."""
 
     name: str
     array: Any
@@ -61,13 +61,15 @@ class TableEncoder:
         """Return the names of the views that a table of this name becomes."""
         has_numbers = self.numbers is None or len(self.numbers) > 0
         if not self.levels:
-            return [name] if has_numbers else []
+            if has_numbers:
+                return [name]
+            return []
         if not has_numbers:
             return [name]
         return [name, f"{name} (categories)"]
 
     def in_order(self, table: Table, title: str) -> Table:
-        """Return the columns of new rows in the order of the fit, or name missing ones."""
+        """Return new rows with their columns in the order of the fit."""
         if self.levels and not table.is_frame:
             raise TypeError(
                 f"{title} was a data frame with categories in the fit: pass one again."
@@ -79,7 +81,8 @@ class TableEncoder:
         ):
             return table
         _refuse_duplicates(table, title)
-        names, fitted = pd.Index(list(table.columns)), pd.Index(list(self.names))
+        names = pd.Index(list(table.columns))
+        fitted = pd.Index(list(self.names))
         are_named = has_ids(names) and has_ids(fitted)
         if are_named and not set(names) >= set(fitted):
             # A text file makes text of numbers and of dates.
@@ -101,7 +104,10 @@ class TableEncoder:
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
             unknown = np.delete(np.array(table.columns, object), places).tolist()
-            outcomes = outcome_columns(table.values) if table.is_frame else []
+            outcomes = []
+            if table.is_frame:
+                outcomes = outcome_columns(table.values)
+
             others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
             if others:
                 listed = join_words(map(repr, others))
@@ -112,7 +118,7 @@ class TableEncoder:
         return table.take_columns(places.tolist())
 
     def _may_fill(self, table: Table, n_lacking: int) -> bool:
-        """Return whether columns that new rows lack are filled: if the fit does, and if few."""
+        """Return whether so few columns are missing that medians may fill them."""
         fills = self.medians is not None or bool(self.fill_levels)
         return table.is_frame and fills and 2 * n_lacking <= self.n_columns
 
@@ -122,8 +128,12 @@ class TableEncoder:
         """Yield a view of the numbers and one of the categories, if there are any."""
         n = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
-            chosen = table if self.numbers is None else table.take_columns(self.numbers)
-            columns, array = chosen.columns, self._impute(chosen, title, is_new)
+            chosen = table
+            if self.numbers is not None:
+                chosen = table.take_columns(self.numbers)
+
+            columns = chosen.columns
+            array = self._impute(chosen, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
             if columns is not None and not all(
                 isinstance(column, str) for column in columns
@@ -133,11 +143,12 @@ class TableEncoder:
             yield EncodedView(name, array, columns, note)
         if self.levels:
             view = self.parts(name)[-1]
-            one_hot, columns = (
-                self._one_hot(table.values, title, is_new),
-                list(self.sources()),
+            one_hot = self._one_hot(table.values, title, is_new)
+            columns = list(self.sources())
+            held = (
+                f"{count(len(self.levels), 'column')} of categories with "
+                f"{len(columns)} values"
             )
-            held = f"{count(len(self.levels), 'column')} of categories with {len(columns)} values"
             # As agreement counts them.
             one_source = f"; one source with {name}" * (view != name)
             yield EncodedView(
@@ -145,6 +156,7 @@ class TableEncoder:
             )
 
     def _impute(self, table: Table, title: str, is_new: bool) -> Any:
+        """Return the numbers of a table, empty cells filled with medians if asked."""
         if self.medians is None:
             return table.values
         from sklearn.impute import SimpleImputer  # takes long to import
@@ -164,14 +176,16 @@ class TableEncoder:
             is_known = np.ones(len(self.medians))
             is_known[list(self.unknown)] = 0
             is_sparse = issparse(numbers)
-            numbers = (
-                numbers.multiply(is_known).tocsr() if is_sparse else numbers * is_known
-            )
+            if is_sparse:
+                numbers = numbers.multiply(is_known).tocsr()
+            else:
+                numbers = numbers * is_known
         return (
             SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
         )
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
+        """Return the categories of a frame as columns of zeros and ones."""
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
@@ -199,7 +213,7 @@ class TableEncoder:
         return np.hstack(blocks)
 
     def sources(self) -> dict[str, Hashable]:
-        """Return the names of the one-hot columns, and those of the columns they come from."""
+        """Return the column that each one-hot column comes from, by their names."""
         names = self.names or [f"column {place}" for place in range(self.n_columns)]
         every = [
             (names[place], level)
@@ -216,14 +230,12 @@ def encode_tables(
     missing: np.ndarray | None,
     is_new: bool,
 ) -> tuple[list[EncodedView], np.ndarray | None]:
-    """Return views of numbers, and which samples each lacks, given the same for tables."""
+    """Return tables as views of numbers, and which samples each of them lacks."""
     views: list[EncodedView] = []
     places: list[int] = []
     for place, (name, table) in enumerate(tables.items()):
-        encoder, options = (
-            encoders.get(name, TableEncoder(0)),
-            (is_new, missing is not None),
-        )
+        encoder = encoders.get(name, TableEncoder(0))
+        options = (is_new, missing is not None)
         views += encoder.encode(table, name, titles[name], *options)
         places += [place] * (len(views) - len(places))
     if len({view.name for view in views}) < len(views):
@@ -237,7 +249,7 @@ def encode_tables(
 def fit_encoders(
     tables: Mapping[str, Table], titles: Mapping[str, str], impute: str | None
 ) -> dict[str, TableEncoder]:
-    """Learn of all tables, or name all columns that are neither numbers nor categories."""
+    """Learn how to encode all tables, or name the columns that cannot be encoded."""
     learned: dict[str, TableEncoder] = {}
     refusals: list[str] = []
     for name, table in tables.items():
@@ -259,7 +271,9 @@ def fit_encoders(
 
 
 def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]:
-    encoder, names = TableEncoder(int(table.values.shape[1])), table.columns
+    """Return the encoder of a table, and its columns that cannot be encoded."""
+    encoder = TableEncoder(int(table.values.shape[1]))
+    names = table.columns
     if table.is_frame:  # genes of AnnData often have one name
         _refuse_duplicates(table, title)
     if names is not None and len(set(names)) == len(names):
@@ -268,9 +282,14 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
     if not table.is_frame or all(are_numbers(table.values)):
         return encoder, []
     # The type of a column says whether it holds numbers: there may be many columns.
-    numbers, levels, unusable = [], {}, []
+    numbers = []
+    levels = {}
+    unusable = []
     for place, is_number in enumerate(are_numbers(table.values)):
-        column = None if is_number else read_column(table.values, place)
+        column = None
+        if not is_number:
+            column = read_column(table.values, place)
+
         if column is None or column.kind == "number":
             numbers.append(place)
         elif column.content:
@@ -303,6 +322,7 @@ def _warn_of_numbers(column: Column, title: str) -> None:
 
 
 def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder:
+    """Return an encoder that fills empty cells by medians and frequent levels."""
     fill_levels = {}
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
@@ -310,7 +330,10 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
             levels, key=column.values[~column.missing].tolist().count
         )
     encoder = replace(encoder, fill_levels=fill_levels)
-    chosen = table if encoder.numbers is None else table.take_columns(encoder.numbers)
+    chosen = table
+    if encoder.numbers is not None:
+        chosen = table.take_columns(encoder.numbers)
+
     if not in_memory(chosen.values) or not chosen.values.shape[1]:
         return encoder
     numbers = check_view(chosen.values, title)
@@ -323,7 +346,10 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     if not len(empty):
         return replace(encoder, medians=medians)
 
-    found = f"{title} has {_columns(chosen, empty)} without any value (NaN), so there is no median"
+    found = (
+        f"{title} has {_columns(chosen, empty)} without any value (NaN), so there is "
+        "no median"
+    )
     if len(empty) == len(medians):
         raise ValueError(f"{found}: leave the table out.")
     warn(f"{found}: filled by zeros, which change nothing.")
@@ -360,6 +386,7 @@ def _warn_of_empty(
 
 
 def _refuse_duplicates(table: Table, title: str) -> None:
+    """Refuse a table in which several columns have one name."""
     names = pd.Series(table.columns, dtype=object)
     if names.duplicated().any():
         doubles = join_words(map(repr, names[names.duplicated()].unique()))

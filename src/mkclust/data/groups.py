@@ -1,4 +1,4 @@
-"""Samples that belong together: families, repeated measurements of a patient, batches, plates.
+"""Samples that belong together: families, visits of a patient, batches, plates.
 
 Samples of one group are alike in everything, so rows of independent views are not
 exchangeable. Exchangeable are, at most, the samples within a group, and whole groups of
@@ -15,7 +15,7 @@ from mkclust.linalg import arrays_to_host
 
 
 def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray:
-    """Return the number of the group of every sample, (n,), in the order of first appearance.
+    """Return the number of each sample's group, (n,), in order of first appearance.
 
     A sample without a group (an empty cell) is a group of its own.
 
@@ -35,9 +35,11 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
     [0, 1, 0, 2, 3]
     """
     index = index_of(groups)
-    values = (
-        pd.DataFrame(arrays_to_host(groups)) if index is None else pd.DataFrame(groups)
-    )
+    if index is None:
+        values = pd.DataFrame(arrays_to_host(groups))
+    else:
+        values = pd.DataFrame(groups)
+
     if values.shape[1] != 1:
         raise ValueError(
             f"groups has {values.shape[1]} columns: pass one, with the name of each "
@@ -63,7 +65,7 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
 
 
 def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return an order of the samples, (n,), at random among those that respect their groups.
+    """Return a random order of the samples, (n,), that respects their groups.
 
     Samples are shuffled within their groups, and whole groups among those of the same
     size.

@@ -1,4 +1,4 @@
-"""Columns that are no variables: ids of samples, and what the library itself has written."""
+"""Columns that are not variables: ids of samples, and results of this library."""
 
 import re
 from typing import Any
@@ -39,8 +39,10 @@ def looks_like_an_id(name: object, values: Any) -> bool:
     are taken for measurements, and two values or fewer for a mark: ``smoker_no`` of 0
     and 1.
 
-    >>> looks_like_an_id("patient_id", ["a", "b", "c"]), looks_like_an_id("id", [1, 1, 0])
-    (True, False)
+    >>> looks_like_an_id("patient_id", ["a", "b", "c"])
+    True
+    >>> looks_like_an_id("id", [1, 1, 0])
+    False
     >>> looks_like_an_id("x", [1003, 1001, 1002]), looks_like_an_id("age", [61, 54, 54])
     (True, False)
     """
@@ -58,14 +60,14 @@ def looks_like_an_id(name: object, values: Any) -> bool:
 
 
 def has_name_of_ids(name: object) -> bool:
-    """Return whether a name is that of ids: ``id``, or ends in the word ``id`` or ``no``."""
+    """Return whether a name is ``id``, or ends in the word ``id`` or ``no``."""
     words = [word for word in _BORDER.split(str(name)) if word]
 
     return bool(words) and words[-1].lower() in ID_WORDS
 
 
 def measures_time(name: object) -> bool:
-    """Return whether a name has a word for a time or an age: ``days_in_hospital``, ``AgeAtVisit``.
+    """Return whether a name has a word for a time or an age: ``AgeAtVisit``.
 
     >>> measures_time("age"), measures_time("age2"), measures_time("hospital")
     (True, True, False)
@@ -76,14 +78,14 @@ def measures_time(name: object) -> bool:
 
 
 def counts_samples(column: pd.Series) -> bool:
-    """Return whether a column holds whole numbers, of an integer type, that all differ."""
+    """Return whether a column holds integers that are all different."""
     is_whole = is_integer_dtype(column.dtype) and not is_bool_dtype(column.dtype)
 
     return bool(is_whole and column.is_unique)
 
 
 def rises_evenly(values: Any) -> bool:
-    """Return whether whole numbers of any type rise from row to row by the same step, not zero.
+    """Return whether whole numbers rise by the same step from row to row.
 
     >>> rises_evenly([1000, 1001, 1002]), rises_evenly([3, 1, 2])
     (True, False)
@@ -100,7 +102,7 @@ def rises_evenly(values: Any) -> bool:
 
 
 def is_own_column(name: object) -> bool:
-    """Return whether `mkclust.to_anndata` writes a column of this name, ``rna:mkclust`` in MuData.
+    """Return whether `mkclust.to_anndata` writes a column of this name.
 
     >>> is_own_column("mkclust"), is_own_column("rna:mkclust"), is_own_column("cluster")
     (True, True, False)

@@ -102,12 +102,16 @@ def align(
         refuse_repeated(index, label)
     ids = named[first]
     if join != "exact":
-        ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
+        if join == "inner":
+            ids = _common(pairs)
+        else:
+            ids = _union(pairs, is_new)
     rows: list[np.ndarray | None] = [None] * len(indexes)
     missing = np.zeros((len(ids), len(indexes)), dtype=bool)
     for place, (index, label) in zip(named, pairs, strict=True):
         where = find(index, ids)
-        missing[:, place], order = where < 0, where[where >= 0]
+        missing[:, place] = where < 0
+        order = where[where >= 0]
         if join == "exact" and not len(order) == len(ids) == len(index):
             _refuse_others(index, ids, label, labels[first])
         if not np.array_equal(order, np.arange(len(index))):
@@ -128,7 +132,7 @@ def align_tables(
     join: str,
     is_new: bool,
 ) -> tuple[list[Table], Alignment]:
-    """Bring tables to one order of samples; the columns of square ones are also samples."""
+    """Bring tables, and the columns of square ones, to one order of samples."""
     aligned = [
         _columns_like_rows(table, label) if is_square else table
         for table, label, is_square in zip(tables, labels, square, strict=True)
@@ -137,16 +141,14 @@ def align_tables(
     found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is not None:
-            table, values = (
-                aligned[place],
-                take(aligned[place].values, rows, square[place]),
-            )
+            table = aligned[place]
+            values = take(aligned[place].values, rows, square[place])
             aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
 
 def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
-    """Refuse a frame with the default index beside one with ids that are no numbers of rows."""
+    """Refuse a default index next to ids that are not numbers of rows."""
     frames = {
         place: table for place, table in enumerate(tables) if table.index is not None
     }
@@ -171,7 +173,7 @@ def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
 
 
 def _has_all_ids(table: Table, ids: Any) -> bool:
-    """Return whether a column of a frame holds all ids of another one, and different ones only."""
+    """Return whether a column of unique values holds all ids of another frame."""
     if not table.is_frame or ids.nlevels > 1 or len(table.index) < len(ids):
         return False
 
@@ -201,7 +203,7 @@ def _cure(table: Table, ids: Any, whose: str) -> str:
 
 
 def _holds_ids(column: pd.Series, ids: Any) -> bool:
-    """Return whether a column has one id per row, and most are those of another table."""
+    """Return whether a column is unique, and mostly ids of another table."""
     if column.isna().any() or not column.is_unique:
         return False
 
@@ -212,7 +214,7 @@ def _holds_ids(column: pd.Series, ids: Any) -> bool:
 def training_columns(
     kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
-    """Bring the columns of kernels of new samples to the order of the training samples."""
+    """Bring the columns of new samples' kernels to the order of training samples."""
     frames = {p: K for p, K in enumerate(kernels) if isinstance(K, pd.DataFrame)}
     headers = [K.columns for K in frames.values()]
     if training is None and any(not headers[0].equals(each) for each in headers):
@@ -226,7 +228,8 @@ def training_columns(
             who = f"the header of {labels[p]}"
             order = match_rows(K.columns, training, who, every=join != "outer")
             order = order[order >= 0]
-            if others := len(K.columns) - len(order):
+            others = len(K.columns) - len(order)
+            if others:
                 raise ValueError(
                     f"{who} has {others} ids that are not among {FITTED}: drop them"
                 )
@@ -235,24 +238,24 @@ def training_columns(
 
 
 def columns_are_ids(frame: Any) -> bool:
-    """Return whether the columns of a data frame are the ids of its rows, as those of a kernel."""
+    """Return whether the columns of a frame are the ids of its rows, as in a kernel."""
     if not isinstance(frame, pd.DataFrame) or frame.shape[0] != frame.shape[1]:
         return False
-    rows, columns = frame.index, frame.columns
+    rows = frame.index
+    columns = frame.columns
     are_unique = has_ids(rows) and rows.is_unique and columns.is_unique
     return are_unique and bool(np.all(find(written_like(columns, rows), rows) >= 0))
 
 
 def looks_like_kernel(X: Any) -> bool:
-    """Return whether X is square and equals its transpose, or has its ids as columns."""
+    """Return whether X is symmetric, or has the ids of its rows as columns."""
     return is_symmetric(X) or (columns_are_ids(X) and len(X) > 1)
 
 
 def _columns_like_rows(table: Table, label: str) -> Table:
-    labels, frame = (
-        [f"the {axis} of {label}" for axis in ("rows", "columns")],
-        table.values,
-    )
+    """Return a square table whose columns are in the order of its rows."""
+    labels = [f"the {axis} of {label}" for axis in ("rows", "columns")]
+    frame = table.values
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
@@ -263,12 +266,14 @@ def _columns_like_rows(table: Table, label: str) -> Table:
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
+    """Return the ids that all tables have, in the order of the first."""
     (common, who), *others = pairs
     for index, label in others:
         kept = common[find(index, common) >= 0]
         if not len(kept):
             refuse_disjoint(common, index, who, label)
-        common, who = kept, f"{who}, {label}"
+        common = kept
+        who = f"{who}, {label}"
     _warn_of_spelling(
         pairs, "The inner join of {} and {} leaves out ids of most likely one sample"
     )
@@ -276,6 +281,7 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
 
 
 def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
+    """Return all ids, in order of appearance; every table must share some."""
     (first, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
     union = first
     for index, _ in others:
@@ -295,16 +301,18 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
 
 
 def _warn_of_spelling(pairs: Sequence[tuple[Any, str]], message: str) -> None:
-    """Warn of ids that only one of two tables has, and that differ in spelling from the other's."""
+    """Warn of ids that two tables spell differently."""
     for place, (index, label) in enumerate(pairs):
         for other, owner in pairs[:place]:
             only_here = index[find(other, index) < 0]
             only_there = other[find(index, other) < 0]
-            if alike := spelling_difference(only_there, only_here):
+            alike = spelling_difference(only_there, only_here)
+            if alike:
                 warn(f"{message.format(owner, label)}: {alike}.", IdSpellingWarning)
 
 
 def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
+    """Say which ids two tables of an exact join do not share."""
     common = int((find(index, first) >= 0).sum())
     if not common:
         refuse_disjoint(first, index, title, label)

@@ -26,17 +26,21 @@ from mkclust.text import count, join_words
 
 
 def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
-    """Return some rows of a table, or rows and columns of a kernel; those of files stay there."""
+    """Return some rows of a table, or rows and columns of a kernel."""
     if isinstance(table, RowSubset):
         return table.take(rows)
     if isinstance(table, pd.DataFrame):
         return table.iloc[rows, rows if is_kernel else slice(None)]
     if is_sparse(table):  # SciPy's, of any format, or known by sparse factors
         part = (table.tocsr() if hasattr(table, "tocsr") else table)[rows, :]
-        return part[:, rows] if is_kernel else part
+        if is_kernel:
+            return part[:, rows]
+        return part
     if in_memory(table) or is_foreign(table) or is_dask(table):
         part = select(table, rows)
-        return select(part, rows, axis=1) if is_kernel else part
+        if is_kernel:
+            return select(part, rows, axis=1)
+        return part
     if not hasattr(table, "shape"):
         raise TypeError(
             "X is known by its rows alone: pass kernels as arrays to use some samples"
@@ -47,7 +51,9 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
 def take_columns(table: Any, places: np.ndarray) -> Any:
     """Return some columns of a table, in the given order."""
     is_frame = isinstance(table, pd.DataFrame)
-    return table.iloc[:, places] if is_frame else select(table, places, axis=1)
+    if is_frame:
+        return table.iloc[:, places]
+    return select(table, places, axis=1)
 
 
 def single_kernels(whole: Any) -> list[Any]:
@@ -67,21 +73,31 @@ def cut_missing(
     is_kernels: bool = False,
     is_new: bool = False,
 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Return views or kernels of the samples that they have, and the mask of what they lack.
+    """Return views or kernels of the samples they have, and the mask of the others.
 
     They hold all samples, those that are not `absent` after a join, or those that
     `observed` says. New samples (`is_new`) may all lack a view, and the columns of
     their kernels are not samples.
     """
-    who, square = ("kernel" if is_kernels else "view"), is_kernels and not is_new
+    who = "view"
+    if is_kernels:
+        who = "kernel"
+
+    square = is_kernels and not is_new
     lengths = [n_rows(part) for part in parts.values()]
     if observed is None and absent is None and len(set(lengths)) > 1:
         return dict(parts), None  # refused elsewhere
-    held = np.ones((lengths[0], len(parts)), bool) if absent is None else ~absent
+    if absent is None:
+        held = np.ones((lengths[0], len(parts)), bool)
+    else:
+        held = ~absent
+
     missing = ~held
     if observed is not None:
         missing = read_mask(observed, list(parts), index)
-        held = held if absent is not None else np.ones(missing.shape, bool)
+        if absent is None:
+            held = np.ones(missing.shape, bool)
+
         if len(held) != len(missing):
             raise ValueError(
                 f"observed has {len(missing):,} rows for {len(held):,} samples"
@@ -89,11 +105,11 @@ def cut_missing(
         missing |= ~held
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
-        samples, kept = (
-            np.flatnonzero(held[:, place]),
-            np.flatnonzero(~missing[:, place]),
-        )
-        samples = samples if lengths[place] == len(samples) else kept
+        samples = np.flatnonzero(held[:, place])
+        kept = np.flatnonzero(~missing[:, place])
+        if lengths[place] != len(samples):
+            samples = kept
+
         if lengths[place] != len(samples):
             raise ValueError(
                 f"{who.capitalize()} {name!r} has {count(lengths[place], 'row')}, and "
@@ -101,7 +117,11 @@ def cut_missing(
                 "it: pass all, or these."
             )
         if len(parts) > 1:
-            empty = _empty_samples(part) if square else _empty_rows(part, name)
+            if square:
+                empty = _empty_samples(part)
+            else:
+                empty = _empty_rows(part, name)
+
             missing[samples[empty], place] = True
         if (lacks := missing[samples, place]).any():
             rows = np.flatnonzero(~lacks)
@@ -110,8 +130,12 @@ def cut_missing(
                 found[name] = take_columns(found[name], rows)
     if not missing.any():
         return found, None
-    if len(unseen := np.flatnonzero(missing.all(axis=1))):
-        ids = index if has_ids(index) else np.arange(len(missing))
+    unseen = np.flatnonzero(missing.all(axis=1))
+    if len(unseen):
+        ids = index
+        if not has_ids(index):
+            ids = np.arange(len(missing))
+
         named = join_words(map(repr, ids[unseen].tolist()))
         lost = count(len(unseen), "sample")
         raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
@@ -128,20 +152,22 @@ def cut_missing(
 
 
 def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
-    """Return whether columns are samples: those that are missing are empty, or all symmetric."""
+    """Return whether columns are samples: empty for missing ones, or symmetric."""
     if tuple(table.shape) != (len(lacks), len(lacks)) or lacks.all():
         return False
     if not in_memory(table) and not is_foreign(table):
         return False
     if is_masked and is_symmetric(table):
         return True
-    rows, columns = np.flatnonzero(~lacks), np.flatnonzero(lacks)
+    rows = np.flatnonzero(~lacks)
+    columns = np.flatnonzero(lacks)
     return not issparse(table) and bool(
         _is_nan(take_columns(take(table, rows), columns)).all()
     )
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
+    """Return which rows of a view hold no entry; a file is not read."""
     none = np.zeros(n_rows(table), bool)
     if n_dims(table) != 2 or 0 in table.shape or is_sparse_tensor(table):
         return none
@@ -160,26 +186,31 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
 
 
 def _empty_samples(kernel: Any) -> np.ndarray:
-    """Return which samples of a kernel are all NaN; for a memory map the diagonal decides."""
+    """Return which samples of a kernel are all NaN, by the diagonal for files."""
     is_square = n_dims(kernel) == 2 and kernel.shape[0] == kernel.shape[1]
     if is_square and memory_map(kernel) is not None:
         return _is_nan(kernel.diagonal())
     if not is_square or not (in_memory(kernel) or is_foreign(kernel)):
         return np.zeros(n_rows(kernel), bool)
     empty = _empty_rows(kernel, "")
-    return empty & _empty_rows(kernel.T, "") if empty.any() else empty
+    if empty.any():
+        return empty & _empty_rows(kernel.T, "")
+    return empty
 
 
 def _is_nan(values: Any) -> np.ndarray:
+    """Return which values are NaN, in NumPy; integers never are."""
     if not is_foreign(values):
         return np.array(pd.isna(values))
     xp = namespace(values)
     is_float = xp.isdtype(values.dtype, "real floating")
-    return to_host(xp.isnan(values), None) if is_float else np.zeros(values.shape, bool)
+    if is_float:
+        return to_host(xp.isnan(values), None)
+    return np.zeros(values.shape, bool)
 
 
 def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
-    """Return which samples are similar to none, not even themselves; None if none is."""
+    """Return which samples have similarity zero to all, or None if none has."""
     if not (in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
         return None
     if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
@@ -189,12 +220,17 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
         if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
             return None
     zero = zero_rows(kernel.tocsr() if issparse(kernel) else kernel)
-    return zero if zero.any() else None
+    if zero.any():
+        return zero
+    return None
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
-    """Return which samples are missing; views that a mask does not name have all samples."""
-    given = observed.columns if hasattr(observed, "columns") else observed
+    """Return which samples are missing; views without a mask have all of them."""
+    given = observed
+    if hasattr(observed, "columns"):
+        given = observed.columns
+
     if not isinstance(observed, Mapping) and given is observed:
         mask = _as_truth(observed)
         if mask.ndim != 2 or mask.shape[1] != len(names):
@@ -219,15 +255,25 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
 
 
 def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
-    own, mask = index_of(column), _as_truth(column)
+    """Return a column of the mask in the order of the samples."""
+    own = index_of(column)
+    mask = _as_truth(column)
     if own is None or not (has_ids(own) or has_ids(index)):
         return mask
-    samples = len(own) if index is None else index
+    samples = index
+    if index is None:
+        samples = len(own)
+
     return mask[match_rows(own, samples, label, "the samples", every=True)]
 
 
 def _as_truth(values: Any) -> np.ndarray:
-    array = to_host(values, None) if is_foreign(values) else np.asarray(values)
+    """Return a mask as booleans, refusing anything but truth values."""
+    if is_foreign(values):
+        array = to_host(values, None)
+    else:
+        array = np.asarray(values)
+
     if array.dtype == object and all(
         isinstance(x, bool | np.bool_) for x in array.ravel()
     ):

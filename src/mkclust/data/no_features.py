@@ -1,4 +1,4 @@
-"""Columns that are no features: ids of samples, results of this library, and outcomes."""
+"""Columns that are not features: ids of samples, our own results, outcomes."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def only_features(
     *,
     are_chosen: bool,
 ) -> dict[str, Table]:
-    """Return the tables of a fit without outcomes, or refuse those with numbers of samples.
+    """Return the tables of a fit without outcomes; refuse ids among their columns.
 
     Columns of some tables are samples, and so are no features; columns that the user
     has chosen by their names may be outcomes.
@@ -49,23 +49,26 @@ def only_features(
 
 
 def refuse_ids(tables: Mapping[str, Table], titles: Mapping[str, str]) -> None:
-    """Refuse tables of a fit in which a column numbers the samples, or holds their clusters."""
+    """Refuse tables in which a column holds numbers of samples, or clusters."""
     for name, table in tables.items():
         if not table.is_frame:
             continue
 
-        if own := [column for column in table.values.columns if is_own_column(column)]:
+        own = [column for column in table.values.columns if is_own_column(column)]
+        if own:
             raise ValueError(
                 f"{titles[name]} has the columns {join_words(map(repr, own))} of an "
                 f"earlier clustering: drop them by frame.drop(columns={own!r}), or by "
                 "--drop on the command line"
             )
 
-        if places := id_columns(table.values):
+        places = id_columns(table.values)
+        if places:
             raise ValueError(_about_ids(titles[name], table.values, places[0]))
 
 
 def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
+    """Return why a column looks like ids, and what to do about it."""
     column = frame.columns[place]
     examples = ", ".join(
         f"{value:.0f}" for value in frame.iloc[:3, place].to_numpy(float)
@@ -81,7 +84,10 @@ def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
     if _is_named_as_ids(column):
         return message
 
-    return f"{message}. If it is measured, say so by its type: frame.astype({{{column!r}: float}})"
+    return (
+        f"{message}. If it is measured, say so by its type: frame.astype({{{column!r}: "
+        "float})"
+    )
 
 
 def id_columns(frame: pd.DataFrame) -> list[int]:
@@ -127,6 +133,7 @@ def _all_differ(column: pd.Series) -> bool:
 
 
 def _are_numbers_of_samples(column: pd.Series) -> bool:
+    """Return whether a column numbers the samples, also as floats."""
     if len(column) < FEWEST_ROWS or getattr(column.dtype, "kind", "O") not in "iu":
         return False
 
@@ -141,7 +148,10 @@ def leave_out_outcomes(
     """Return tables without columns of survival, and warn of them."""
     kept = dict(tables)
     for name, table in tables.items():
-        outcomes = outcome_columns(table.values) if table.is_frame else []
+        outcomes = []
+        if table.is_frame:
+            outcomes = outcome_columns(table.values)
+
         if not outcomes:
             continue
 
@@ -167,11 +177,14 @@ def leave_out_outcomes(
 
 
 def outcome_columns(frame: pd.DataFrame) -> list[Any]:
-    """Return the columns of a frame that hold survival: pairs of time and event, and ``OS_*``."""
+    """Return the columns that hold survival: pairs of time and event, and ``OS_*``."""
     columns: dict[str, tuple[Float, tuple[str, ...]]] = {}
     single = []
     for place, name in enumerate(frame.columns):
-        said = read_name(name) if isinstance(name, str) else None
+        said = None
+        if isinstance(name, str):
+            said = read_name(name)
+
         if said is None or not (said.is_time or said.is_event or said.is_bare):
             continue
 

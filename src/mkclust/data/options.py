@@ -10,6 +10,7 @@ from mkclust.parameters import Choice, Rule, check_parameter
 
 
 def _are_columns(views: Any) -> bool:
+    """Return whether every view is a prefix, a slice or a list of columns."""
     if not isinstance(views, Mapping) or not views:
         return views is None
     lists = str | list | tuple | np.ndarray
@@ -35,7 +36,7 @@ TABLE_RULES = {
 
 @dataclass(frozen=True, eq=False)
 class TableOptions:
-    """How tables become views of the same samples: the parameters of these names of a method."""
+    """How tables become views of the same samples: parameters of every method."""
 
     views: Mapping[str, Any] | None = None
     join: str = "exact"
@@ -48,8 +49,10 @@ class TableOptions:
 
     @property
     def fill_rule(self) -> Literal["zero", "rescale"]:
-        """The rule for samples that views lack, before anything is learned about them."""
-        return "rescale" if self.missing_views in (None, "rescale") else "zero"
+        """The rule for samples that views lack, before anything is learned of them."""
+        if self.missing_views in (None, "rescale"):
+            return "rescale"
+        return "zero"
 
 
 # Tables as they come: ids the same, and no cell missing.

@@ -26,26 +26,24 @@ class RowSource(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """Number type of the entries, float32 or float64; the shorter if kernels differ."""
+        """Number type of the entries: float32 only if all kernels have it."""
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
+        """Return rows start to stop of every kernel: m blocks (stop - start, n)."""
 
 
 class RowSubset:
-    """Some rows of a table in a file, or rows and columns of a kernel, read on demand."""
+    """Some rows of a table in a file, or some samples of a kernel, read on demand."""
 
     ndim = 2
 
     def __init__(
         self, array: Any, rows: np.ndarray, is_kernel: bool = False, kernel: Any = None
     ):
-        self.array, self.rows, self.is_kernel, self.kernel = (
-            array,
-            rows,
-            is_kernel,
-            kernel,
-        )
+        self.array = array
+        self.rows = rows
+        self.is_kernel = is_kernel
+        self.kernel = kernel
         self.shape = (len(rows), len(rows) if is_kernel else int(array.shape[-1]))
         self.dtype = np.dtype(array.dtype)
 
@@ -58,13 +56,15 @@ class RowSubset:
         rows = self.rows[key]
         first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
         between = slice(first, last + 1)
-        block = (
-            self.array[between]
-            if self.kernel is None
-            else self.array[self.kernel, between]
-        )
+        if self.kernel is None:
+            block = self.array[between]
+        else:
+            block = self.array[self.kernel, between]
+
         block = np.array(block)[rows - first]
-        return block.take(self.rows, axis=1) if self.is_kernel else block
+        if self.is_kernel:
+            return block.take(self.rows, axis=1)
+        return block
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)

@@ -1,4 +1,4 @@
-"""Input understood once: what a user passed becomes one frozen object, which all else takes."""
+"""Input understood once: whatever a user passes becomes one frozen object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ Expected = Literal["auto", "precomputed", "views"]
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What a user passed, understood: views or kernels as arrays, in one order of samples.
+    """What a user passed, understood: views or kernels in one order of samples.
 
     `parts` are arrays of NumPy or another library, CSR arrays, or rows in a file; a
     `RowSource` is one part for all of its kernels, without names. If samples are
@@ -70,7 +70,7 @@ class Samples:
 
     @property
     def index(self) -> Any:
-        """The index of the samples, 0, 1, ... for frames without ids; None for arrays."""
+        """The index of the samples; 0, 1, ... for frames without ids, else None."""
         return make_index(self.ids, self.index_names, self.n_samples)
 
     @property
@@ -91,7 +91,7 @@ class Samples:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many samples views lack, what each view is made of, and what a join keeps."""
+        """How many samples views lack, what they are made of, what a join keeps."""
         if self.missing is None:
             return self.table_notes
         lacks = zip(self.names, self.missing.sum(axis=0).tolist(), strict=True)
@@ -100,7 +100,7 @@ class Samples:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The table that each view, by its name, is a part of; most are a table of their own."""
+        """The table that each view, by its name, is a part of; most are a table."""
         tables = {
             view: table
             for table, encoder in self.encodings.items()
@@ -135,24 +135,36 @@ class Samples:
         if tuple(names) == self.names:
             return self
         places = [self.names.index(name) for name in names]
-        missing = None if self.missing is None else self.missing[:, places]
+        missing = None
+        if self.missing is not None:
+            missing = self.missing[:, places]
+
         chosen = tuple(self.parts[place] for place in places)
         return replace(self, names=tuple(names), parts=chosen, missing=missing)
 
     def take(self, numbers: np.ndarray) -> "Samples":
-        """Return some samples, by their indices: their rows, and for kernels also their columns."""
+        """Return some samples by their indices; kernels lose rows and columns."""
         numbers = np.asarray(numbers)
-        ids = None if self.ids is None else self.ids[numbers]
-        places, missing = [numbers] * len(self.parts), None
+        ids = None
+        if self.ids is not None:
+            ids = self.ids[numbers]
+
+        places = [numbers] * len(self.parts)
+        missing = None
         if self.missing is not None:
-            ranks, missing = (~self.missing).cumsum(axis=0) - 1, self.missing[numbers]
+            ranks = (~self.missing).cumsum(axis=0) - 1
+            missing = self.missing[numbers]
             places = [
                 rank[numbers][~lacks]
                 for rank, lacks in zip(ranks.T, missing.T, strict=True)
             ]
-        pairs, is_kernels = zip(self.parts, places, strict=True), self.kind == "kernels"
+        pairs = zip(self.parts, places, strict=True)
+        is_kernels = self.kind == "kernels"
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
-        groups = None if self.groups is None else self.groups[numbers]
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[numbers]
+
         return replace(self, parts=parts, missing=missing, ids=ids, groups=groups)
 
     def computed(self) -> "Samples":
@@ -163,8 +175,12 @@ class Samples:
         return replace(self, parts=tuple(block[name] for name in self.names))
 
     def with_groups(self, groups: Any) -> "Samples":
-        """Return the same samples in groups, by the group of each, as `read_groups` takes it."""
-        index = self.n_samples if self.index is None else self.index
+        """Return the same samples in groups, as `read_groups` takes them."""
+        if self.index is None:
+            index = self.n_samples
+        else:
+            index = self.index
+
         return replace(self, groups=read_groups(groups, index, whose="the samples"))
 
 
@@ -193,7 +209,7 @@ def read_samples(
         (columns).
     options : TableOptions, default=TableOptions()
         How tables become views.
-    observed : array-like of bool of shape (n_samples, n_views), data frame or mapping, default=None
+    observed : array-like of bool of shape (n_samples, n_views), frame or mapping
         True if a view, or kernel, has a sample, in the order of the samples or by id;
         or such a column by the name of each. Samples that it marks as missing may be
         left out; others without an entry are also missing.
@@ -244,6 +260,7 @@ def read_samples(
 
 
 def _may_be_kernels(views: Any, samples: Samples) -> bool:
+    """Return whether several views look like kernels of the same samples."""
     shapes = [np.shape(part) for part in samples.parts]
     if any(width not in (height, samples.n_samples) for height, width in shapes):
         return False
@@ -276,11 +293,11 @@ def read_kernels(
     if isinstance(X, RowSource):
         return _cut(Samples("kernels", (), (X,)), observed, cross)
     is_named = isinstance(X, Mapping)
-    named = (
-        by_name(X)
-        if is_named
-        else {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
-    )
+    if is_named:
+        named = by_name(X)
+    else:
+        named = {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+
     labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
     tables = [
         as_table(K, label) for K, label in zip(named.values(), labels, strict=True)
@@ -307,28 +324,34 @@ def read_kernels(
 
 
 def _listed(X: Any, cross: bool) -> Sequence[Any]:
-    is_list, shape = isinstance(X, list | tuple), tuple(getattr(X, "shape", ()))
+    """Return the kernels in an array or list, or say how to pass them."""
+    is_list = isinstance(X, list | tuple)
+    shape = tuple(getattr(X, "shape", ()))
     if is_list and len(X):
         return X
     is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
     if len(shape) != 3 or not shape[0] or is_last:
-        kind = ValueError if shape or is_list else TypeError
-        raise kind(
+        message = (
             f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for "
             "one kernel K, np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an "
             "array of shape (m, n, n), or a list or dict of n x n matrices"
         )
+        if shape or is_list:
+            raise ValueError(message)
+        raise TypeError(message)
     return single_kernels(X)
 
 
 def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
+    """Return samples without what the mask `observed` says is missing."""
     if any(isinstance(part, RowSource) for part in samples.parts):
         if observed is None:
             return samples
         raise TypeError(
             "observed= needs kernels as arrays, and X is known by its rows alone"
         )
-    is_kernels, parts = samples.kind == "kernels", samples.by_name
+    is_kernels = samples.kind == "kernels"
+    parts = samples.by_name
     cut, missing = cut_missing(
         parts,
         samples.missing,
@@ -348,7 +371,7 @@ def read_views(
     encodings: Mapping[str, TableEncoder] | None = None,
     observed: Any = None,
 ) -> Samples:
-    """Take X for views, or else for one table; the parameters are those of `read_samples`.
+    """Take X for views, or for one table; parameters are those of `read_samples`.
 
     Encodings are those learned from the tables of a fit, by name; None learns them from
     these.
@@ -373,13 +396,16 @@ def read_views(
     aligned, found = align_tables(
         list(tables.values()), labels, square, options.join, is_new
     )
-    tables, notes = dict(zip(tables, aligned, strict=True)), []
+    tables = dict(zip(tables, aligned, strict=True))
+    notes = []
     if sizes != [n_rows(table.values) for table in aligned]:
         before = join_words(f"{n:,}" for n in sizes)
         notes = [f"join keeps {n_rows(aligned[0].values):,} of {before} samples"]
     if options.views is not None:
         tables, unused = split_columns(tables[TABLE], options.views)
-        titles, is_table, notes = _titles(tables), False, [*notes, *unused]
+        titles = _titles(tables)
+        is_table = False
+        notes = [*notes, *unused]
     if encodings is None:
         of_samples = {
             name for name, is_square in zip(named, square, strict=True) if is_square
@@ -398,9 +424,11 @@ def read_views(
     tables = {
         name: replace(table, values=values[name]) for name, table in tables.items()
     }
-    encoders = (
-        fit_encoders(tables, titles, options.impute) if encodings is None else encodings
-    )
+    if encodings is None:
+        encoders = fit_encoders(tables, titles, options.impute)
+    else:
+        encoders = dict(encodings)
+
     encoded, missing = encode_tables(
         tables, titles, encoders, missing, encodings is not None
     )
@@ -415,7 +443,7 @@ def read_views(
         columns={
             view.name: view.columns for view in encoded if view.columns is not None
         },
-        encodings=dict(encoders),
+        encodings=encoders,
         table_notes=(*notes, *(view.note for view in encoded)),
     )
     check_together(samples.by_name, same_length=missing is None)
@@ -425,20 +453,26 @@ def read_views(
 def _read_again(
     samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
 ) -> Samples:
+    """Return samples that were read before, checked against what is expected now."""
     is_kernels = samples.kind == "kernels"
     if (expected == "precomputed" and not is_kernels) or (
         expected == "views" and is_kernels
     ):
-        wanted = "views, samples x features" if is_kernels else "kernels"
+        wanted = "kernels"
+        if is_kernels:
+            wanted = "views, samples x features"
+
         raise ValueError(
             f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}"
         )
-    samples = samples if observed is None else _cut(samples, observed, is_new)
+    if observed is not None:
+        samples = _cut(samples, observed, is_new)
+
     return _in_order(samples, ids, "exact", ["X"])
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
-    """Return views in any accepted form as blocks of samples, of a chosen height if None.
+    """Return views in any accepted form as blocks of samples.
 
     >>> import numpy as np
     >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
@@ -446,13 +480,17 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     samples = read_views(X)
-    observed = None if samples.missing is None else ~samples.missing
+    observed = None
+    if samples.missing is not None:
+        observed = ~samples.missing
+
     return (DaskBlocks if samples.is_lazy else Blocks)(
         samples.by_name, observed, block_rows
     )
 
 
 def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
+    """Return samples in the order of given ids, if these are known."""
     if ids is None or samples.index is None:
         return samples
     order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)

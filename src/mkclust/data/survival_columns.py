@@ -31,12 +31,15 @@ ENDPOINTS = {
 }
 WORDS = {
     "": "to_event censored",
-    "os": "survival overall_survival alive living survived survivor to_death death dead died "
+    "os": "survival overall_survival alive living survived survivor to_death death dead "
+    "died "
     "deceased vital follow_up followup to_last_follow_up to_last_followup",
-    "pfs": "progression_free progression_free_survival to_progression progression progressed",
+    "pfs": "progression_free progression_free_survival to_progression progression "
+    "progressed",
     "dfs": "disease_free disease_free_survival",
     "efs": "event_free event_free_survival",
-    "rfs": "relapse_free relapse_free_survival recurrence_free to_relapse to_recurrence relapse "
+    "rfs": "relapse_free relapse_free_survival recurrence_free to_relapse to_recurrence "
+    "relapse "
     "relapsed recurrence",
 }
 ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}
@@ -93,7 +96,7 @@ class Events(NamedTuple):
 
 
 def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events | None:
-    """Return the events in a column of numbers, or codes of levels; None if it holds none.
+    """Return the events in a column of numbers or codes; None if there are none.
 
     Words such as "dead" and "alive" say what they mean. What 1 and "yes" mean, the name
     says: none is recognized under a name such as "survival", which could mean both.
@@ -117,7 +120,8 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
 def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
     """Return what 1 or "yes" means in a column of marks, by the words of its name.
 
-    >>> [meaning_of_one(name) for name in ("OS_STATUS", "disease_free", "overall survival")]
+    >>> names = ("OS_STATUS", "disease_free", "overall survival")
+    >>> [meaning_of_one(name) for name in names]
     ['event', 'no event', 'unclear']
     """
     words = _words(name)
@@ -129,18 +133,20 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
         return "unclear"
     if NO_EVENT.isdisjoint(words):
         return "event"
-    return "unclear" if "status" in words else "no event"
+    if "status" in words:
+        return "unclear"
+    return "no event"
 
 
 def is_unclear(name: str, values: Float, levels: Sequence[str]) -> bool:
-    """Return whether a column may hold events or their opposite, and is taken for neither."""
+    """Return whether a column may hold events or their opposite."""
     is_known = read_events(values, levels, name) is not None
 
     return not is_known and read_events(values, levels) is not None
 
 
 def _is_event(label: str, one: str) -> bool | None:
-    """Return whether a value means an event, given what 1 means; None if that is not known."""
+    """Return whether a value means an event, given what 1 means; None if unclear."""
     text = re.sub(r"[\s_-]+", " ", label.strip().lower())
     # In "1:DECEASED" the word says what is meant, whatever the number.
     word = re.sub(r"^[01] ?: ?", "", text)
@@ -190,7 +196,7 @@ class SurvivalName(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is the name of an endpoint alone, which may be a time or an event."""
+        """Whether it names an endpoint only, which may be a time or an event."""
         return not (self.is_time or self.is_event) and self.endpoint in ENDPOINTS
 
 
@@ -201,12 +207,16 @@ def read_name(name: str) -> SurvivalName:
     is_time = not TIMES.isdisjoint(words)
     is_event = not EVENTS.isdisjoint(words)
 
-    kind = TIMES if is_time else EVENTS
+    kind = EVENTS
+    if is_time:
+        kind = TIMES
+
     rest = "_".join(word for word in words if word not in kind)
     return SurvivalName(is_time, is_event, ENDPOINT_OF.get(rest, rest))
 
 
 def _words(name: str) -> list[str]:
+    """Return the words of a name in lower case, glued prefixes apart."""
     key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return GLUED.sub(r"_\1", key).split("_")
 
@@ -214,8 +224,9 @@ def _words(name: str) -> list[str]:
 def usual_survival(
     columns: Mapping[str, tuple[Float, Sequence[str]]],
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the pairs of times and events with usual names, and times without events."""
-    times, events = dict[str, str](), dict[str, str]()
+    """Return the pairs of times and events with usual names, and lone times."""
+    times = dict[str, str]()
+    events = dict[str, str]()
     for name, column in columns.items():
         is_time, is_event, endpoint = said = read_name(name)
         is_mark = (is_event or said.is_bare) and not is_time

@@ -51,7 +51,9 @@ class Table:
     @property
     def columns(self) -> list[Any] | None:
         """The labels of its columns, None if they have none."""
-        return list(self.values.columns) if self.is_frame else self.names
+        if self.is_frame:
+            return list(self.values.columns)
+        return self.names
 
     def take_columns(self, places: Sequence[int]) -> "Table":
         """Return some columns."""
@@ -62,20 +64,27 @@ class Table:
 
 
 def as_table(thing: Any, title: str) -> Table:
-    """Return one table of samples by features, of any library, or refuse what is not one."""
+    """Return a table of samples by features of any library, or refuse it."""
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
     if type(thing) is np.ndarray:
         return Table(thing)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
-        thing = thing.to_memory() if getattr(thing, "isbacked", False) else thing
+        if getattr(thing, "isbacked", False):
+            thing = thing.to_memory()
+
         if thing.X is None:
             raise ValueError(
                 f"{title} is AnnData without a matrix X: pass one that has it"
             )
-        matrix = thing.X.tocsr() if issparse(thing.X) else np.asarray(thing.X)
+        if issparse(thing.X):
+            matrix = thing.X.tocsr()
+        else:
+            matrix = np.asarray(thing.X)
+
         return Table(matrix, thing.obs_names, list(thing.var_names))
-    if isinstance(native := nw.from_native(thing, pass_through=True), nw.LazyFrame):
+    native = nw.from_native(thing, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
         raise TypeError(
             f"{title} is a LazyFrame: pass the data frame that collect() returns"
         )
@@ -93,7 +102,9 @@ def as_table(thing: Any, title: str) -> Table:
             raise ValueError(
                 f"{title} is a list of rows that are not of one length"
             ) from error
-        thing = array if np.ma.is_masked(array) else array.data
+        thing = array
+        if not np.ma.is_masked(array):
+            thing = array.data
     if is_series or not any(hasattr(thing, name) for name in ("shape", "__array__")):
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
@@ -102,13 +113,17 @@ def as_table(thing: Any, title: str) -> Table:
     if not hasattr(thing, "shape"):
         thing = np.asarray(thing)
     if isinstance(thing, np.ma.MaskedArray):
-        precision = thing.dtype if thing.dtype.kind == "f" else np.float64
+        if thing.dtype.kind == "f":
+            precision = thing.dtype
+        else:
+            precision = np.float64
+
         thing = np.ma.filled(thing.astype(precision), np.nan)
     return Table(thing)
 
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
-    """Return a frame of polars or pyarrow as one of pandas, without pyarrow's conversion."""
+    """Return a frame of polars or pyarrow as one of pandas, without needing pyarrow."""
     columns: dict[str, Any] = {}
     for name in frame.columns:
         column = frame[name]
@@ -148,13 +163,16 @@ def split_columns(
     """Split a wide table into views, and note which columns are in none of them."""
     if n_dims(table.values) != 2:
         raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
-    width, names = table.values.shape[1], table.columns
-    labels = list(range(width)) if names is None else names
+    width = table.values.shape[1]
+    names = table.columns
+    labels: Sequence[Any] = range(width)
+    if names is not None:
+        labels = names
+
     places = {view: _places(view, each, names, width) for view, each in views.items()}
     counts = Counter(place for each in places.values() for place in each)
-    if repeated := [
-        repr(labels[place]) for place, number in counts.items() if number > 1
-    ]:
+    repeated = [repr(labels[place]) for place, number in counts.items() if number > 1]
+    if repeated:
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
         )
@@ -165,6 +183,7 @@ def split_columns(
 
 
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:
+    """Return the numbers of the columns that a view is made of."""
     if isinstance(choice, slice):
         places = list(range(width))[choice]
     elif isinstance(choice, str):
@@ -172,14 +191,18 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
             p for p, name in enumerate(names or []) if str(name).startswith(choice)
         ]
     else:
-        places, counts = [], Counter(names or [])
+        places = []
+        counts = Counter(names or [])
         known = {name: place for place, name in enumerate(names or [])}
         for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
             is_number = type(column) is int and -width <= column < width
             place = known.get(column, column % width if is_number else None)
             if place is None or counts[column] > 1:
                 near = did_you_mean(str(column), map(str, names or []))
-                held = "have no names" if names is None else f"are {join_words(names)}"
+                held = "have no names"
+                if names is not None:
+                    held = f"are {join_words(names)}"
+
                 raise ValueError(
                     f"views asks for the column {column!r} in {view!r}, of which there "
                     f"are {counts[column]}{near}: the columns {held}"
@@ -194,7 +217,7 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a frame: its name, what it holds, its entries, and which are missing."""
+    """One column of a frame: its name, kind, entries, and which are missing."""
 
     name: Hashable
     kind: ColumnKind
@@ -212,7 +235,7 @@ class Column:
 
     @property
     def mixed(self) -> str:
-        """How many cells of a column that is mostly numbers are not, in words; or nothing."""
+        """In words, how many cells of mostly numbers are not; else empty."""
         values = self.values[~self.missing].tolist()
         others = [value for value in values if not is_number(value, ".,")]
         if not 0 < len(others) <= len(values) / 2:
@@ -223,7 +246,7 @@ class Column:
 
     @property
     def digits(self) -> str:
-        """An example of its categories in words if all are whole numbers as text; or nothing."""
+        """An example of categories that are all whole numbers as text; else empty."""
         levels = self.levels
         if len(levels) > 1 and _are_codes(levels):
             return f"whole numbers stored as text, such as {levels[0]!r}"
@@ -231,7 +254,7 @@ class Column:
 
     @property
     def content(self) -> str:
-        """What it holds that no kernel takes, in words; empty for numbers and categories."""
+        """In words, what it holds that no kernel takes; else empty."""
         if self.kind in ("text", "other") and self.mixed:
             return self.mixed
         if self.kind == "text":
@@ -264,7 +287,7 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
 
 
 def _are_levels(texts: Sequence[str]) -> bool:
-    """Return whether text repeats as categories do, and is not numbers other than codes."""
+    """Return whether text repeats as categories do, and is not measured numbers."""
     levels = set(texts)
     if len(levels) > min(MOST_LEVELS, len(texts) / 2):
         return False

@@ -1,4 +1,4 @@
-"""Files of AnnData, one matrix with names for its rows and columns, and MuData, several."""
+"""Files of AnnData (one matrix with named rows and columns) and MuData (several)."""
 
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,30 @@ from mkclust.datasets.dataset import (
 def read_anndata(
     path: Path, selection: frozenset[str], asked: str | None = None
 ) -> Dataset:
-    """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu`` file."""
+    """Read X, layers or ``obsm`` of a ``.h5ad`` file, or modalities of a ``.h5mu``."""
     import anndata
     import h5py
     import mudata
 
     def check_links(group: Any) -> None:
+        """Open all nodes of a file, which refuses links to other files."""
         for name in group:
-            if isinstance(node := open_node(path, group, name), h5py.Group):
+            node = open_node(path, group, name)
+            if isinstance(node, h5py.Group):
                 check_links(node)
 
     check_memory(path, path.stat().st_size)
     with h5py.File(path, "r") as file:
         check_links(file)
     is_mudata = path.suffix.lower() == ".h5mu"
-    content = mudata.read_h5mu(path) if is_mudata else anndata.read_h5ad(path)
+    if is_mudata:
+        content = mudata.read_h5mu(path)
+    else:
+        content = anndata.read_h5ad(path)
+
     held: dict[str, Any] = dict(content.mod) if is_mudata else _parts(content)
-    if unknown := sorted(selection - held.keys()):
+    unknown = sorted(selection - held.keys())
+    if unknown:
         raise DatasetError(
             f"{path}: no {unknown[0]} in it; select among {', '.join(held)}"
         )
@@ -52,8 +59,14 @@ def read_anndata(
     }
     names = find_labels(content.obs, asked)
     same = len(content) == next(iter(views.values())).shape[0]
-    label_name = names[0] if names and same else ""
-    y = as_labels(content.obs[label_name]) if label_name else None
+    label_name = ""
+    if names and same:
+        label_name = names[0]
+
+    y = None
+    if label_name:
+        y = as_labels(content.obs[label_name])
+
     description = f"Read from {path.name}. Ids: obs_names."
     return Dataset(
         path.stem, views, None, y, tuple(views), description, label_name=label_name
@@ -61,9 +74,13 @@ def read_anndata(
 
 
 def _parts(content: Any) -> dict[str, Any]:
+    """Return the matrices of AnnData by name: X, layers and ``obsm``."""
     import anndata
 
-    parts = {} if content.X is None else {"X": content}
+    parts = {}
+    if content.X is not None:
+        parts = {"X": content}
+
     for name, layer in content.layers.items():
         parts[name] = anndata.AnnData(X=layer, obs=content.obs[[]], var=content.var[[]])
     for name, values in content.obsm.items():

@@ -23,7 +23,7 @@ SPARSE_PARTS = {"format", "shape", "data"}
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds: arrays and labels by name, and whether its axes are in MATLAB's order."""
+    """Arrays and labels of a file by name, and whether axes are in MATLAB's order."""
 
     matlab: bool = False
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -36,10 +36,13 @@ def read_arrays(
     on_disk: bool | None,
     labels: str | None = None,
 ) -> Content:
-    """Read the selected variables (none: everything) and the labels, of further names if asked."""
-    label_names = LABELS if labels is None else (*LABELS, labels)
+    """Read the selected variables, or all, and the labels."""
+    label_names: tuple[str, ...] = LABELS
+    if labels is not None:
+        label_names = (*LABELS, labels)
 
     def keep(name: str) -> bool:
+        """Return whether a variable is to be read."""
         inside = (f"{name}/", f"{name}_")
         is_selected = not selection or any(
             s == name or s.startswith(inside) for s in selection
@@ -47,7 +50,8 @@ def read_arrays(
         return is_selected or name in label_names
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
-    content, unknown = Content(matlab), set(selection)
+    content = Content(matlab)
+    unknown = set(selection)
     for lineage, array in _leaves(tree):
         unknown -= set(lineage)
         is_label = any(
@@ -74,7 +78,7 @@ def read_arrays(
 
 
 def _has_many_values(array: Any) -> bool:
-    """Return whether an array is one column of numbers, so many that they are no labels."""
+    """Return whether an array is a column of numbers, too many to be labels."""
     if scipy.sparse.issparse(array) or array.dtype.kind not in "iuf":
         return False
     return max(array.shape, default=0) == array.size and not are_labels(np.ravel(array))
@@ -88,14 +92,14 @@ def inventory(arrays: dict[str, Any]) -> str:
 
 
 def is_hdf5(array: Any) -> bool:
-    """Return whether something is a data set of an HDF5 file, without importing h5py."""
+    """Return whether something is a data set of HDF5, without importing h5py."""
     return type(array).__module__.split(".")[0] == "h5py"
 
 
 def _leaves(
     tree: Any, lineage: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the arrays in groups (dict) and cells (list), each with all names down to its own."""
+    """Yield the arrays in groups and cells, each with the names that lead to it."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from _leaves(
@@ -111,6 +115,7 @@ def _leaves(
 def _read_numpy(
     path: Path, keep: Callable[[str], bool], on_disk: bool | None
 ) -> tuple[Any, bool]:
+    """Read a ``.npy`` or ``.npz`` file, which must not hold objects."""
     content = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(content, np.ndarray):
         return {path.stem: content}, False
@@ -132,6 +137,7 @@ def _read_numpy(
 def _read_mat(
     path: Path, keep: Callable[[str], bool], on_disk: bool | None
 ) -> tuple[Any, bool]:
+    """Read a MATLAB file of version 5, or of version 7.3, which is HDF5."""
     with path.open("rb") as file:
         head = file.read(512 + len(HDF5_SIGNATURE))
     if head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE):
@@ -149,18 +155,20 @@ def _read_mat(
 
 
 def _from_mat(value: Any) -> Any:
+    """Return a MATLAB value as an array, a dict of a struct or a list of a cell."""
     if scipy.sparse.issparse(value):
         return _checked(value)
-    if fields := value.dtype.names:
+    fields = value.dtype.names
+    if fields:
         records = [
             {name: _from_mat(r[name]) for name in fields} for r in value.ravel("F")
         ]
-        return records[0] if len(records) == 1 else records
-    return (
-        _as_cell([_from_mat(v) for v in value.ravel("F")])
-        if value.dtype == object
-        else value
-    )
+        if len(records) == 1:
+            return records[0]
+        return records
+    if value.dtype == object:
+        return _as_cell([_from_mat(v) for v in value.ravel("F")])
+    return value
 
 
 def _as_cell(items: list[Any]) -> Any:
@@ -170,7 +178,7 @@ def _as_cell(items: list[Any]) -> Any:
 
 
 def _checked(matrix: Any) -> Any:
-    """Return a sparse matrix whose indices are within its shape, on which compiled code relies."""
+    """Return a sparse matrix whose indices are within its shape, or refuse it."""
     matrix.check_format(full_check=True)
     return matrix
 
@@ -178,7 +186,7 @@ def _checked(matrix: Any) -> Any:
 def _read_hdf5(
     path: Path, keep: Callable[[str], bool], on_disk: bool | None
 ) -> tuple[Any, bool]:
-    """Read an HDF5 file; what MATLAB wrote is always loaded, because its axes are reversed."""
+    """Read an HDF5 file; what MATLAB wrote is loaded, since its axes are reversed."""
     import h5py
 
     with h5py.File(path, "r") as file:
@@ -187,7 +195,10 @@ def _read_hdf5(
         nodes = {name: open_node(path, file, name) for name in names}
         by_matlab = any("MATLAB_class" in node.attrs for node in nodes.values())
         matlab = file.userblock_size == 512 or by_matlab
-        stays = False if matlab else on_disk
+        stays = on_disk
+        if matlab:
+            stays = False
+
         return {
             name: _from_hdf5(path, node, matlab, stays) for name, node in nodes.items()
         }, matlab
@@ -212,6 +223,7 @@ def open_node(path: Path, group: Any, name: str) -> Any:
 
 
 def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any:
+    """Return a node of HDF5 as an array, a dict of a group or a list of a cell."""
     import h5py
 
     if "MATLAB_sparse" in node.attrs:

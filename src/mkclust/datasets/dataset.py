@@ -75,7 +75,9 @@ class Dataset:
     @property
     def X(self) -> Any:
         """The kernels, or else the views: what ``fit`` takes."""
-        return self.views if self.kernels is None else self.kernels
+        if self.kernels is None:
+            return self.views
+        return self.kernels
 
     @property
     def precomputed(self) -> bool:
@@ -85,7 +87,8 @@ class Dataset:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        if (shape := getattr(self.kernels, "shape", None)) is not None:
+        shape = getattr(self.kernels, "shape", None)
+        if shape is not None:
             return int(shape[1])
         first = next(iter(self.X if self.precomputed else self.X.values()))
         return int(first.shape[0])
@@ -93,23 +96,29 @@ class Dataset:
     @property
     def n_classes(self) -> int | None:
         """Number of different labels, or None without labels."""
-        return None if self.y is None else len(np.unique(self.y))
+        if self.y is None:
+            return None
+        return len(np.unique(self.y))
 
     def __repr__(self) -> str:
         parts = [count(len(self.X), "kernel" if self.precomputed else "view")]
         parts.append(f"{self.n_samples} samples")
         parts.append("no labels" if self.y is None else f"{self.n_classes} classes")
-        return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
+        if self.caveat:
+            parts.append(self.caveat)
+        return f"Dataset({self.name!r}: {', '.join(parts)})"
 
 
 def as_labels(values: Any) -> np.ndarray:
-    """Return a column of labels: whole numbers as integers, other numbers as they are, or text."""
+    """Return labels: integers, other numbers as they are, or text."""
     column = pd.Series(values)
     if column.dtype.kind not in "biuf":
         return column.astype(object).where(column.notna(), "").astype(str).to_numpy(str)
     labels = column.to_numpy()
     is_whole = np.isfinite(labels).all() and (labels == np.rint(labels)).all()
-    return labels.astype(np.int64) if is_whole else labels
+    if is_whole:
+        return labels.astype(np.int64)
+    return labels
 
 
 def are_labels(values: Any) -> bool:
@@ -135,12 +144,14 @@ def are_labels(values: Any) -> bool:
 def find_labels(
     columns: Mapping[str, Any], asked: str | None, features: Collection[str] = ()
 ) -> list[str]:
-    """Return the names of the labels among columns; `asked` names them, "" stands for none.
+    """Return the names of the labels among columns; `asked` names them, "" none.
 
     What was selected as a feature by its name is one.
     """
     if asked is not None:
-        return [asked] if asked in columns else []
+        if asked in columns:
+            return [asked]
+        return []
     names = [name for name in LABELS if name in columns and name not in features]
     return [name for name in names if are_labels(columns[name])]
 
@@ -148,7 +159,7 @@ def find_labels(
 def warn_of_values(
     path: Path, columns: Mapping[str, Any], labels: Collection[str]
 ) -> None:
-    """Warn of columns that are called like labels, and are features for their many values."""
+    """Warn of columns that are named like labels, and have too many values."""
     names = [name for name in LABELS if name in columns and name not in labels]
     if not names:
         return
@@ -163,8 +174,9 @@ def warn_of_values(
 
 
 def check_memory(place: str | Path, n_bytes: int) -> None:
-    """Refuse what does not fit twice into the memory that is free: a fit works on a copy."""
-    if (free := available_bytes()) is not None and 2 * n_bytes > free:
+    """Refuse what does not fit into free memory twice: a fit works on a copy."""
+    free = available_bytes()
+    if free is not None and 2 * n_bytes > free:
         raise DatasetError(
             f"{place} would take {in_units(n_bytes)} of memory, and as much again to "
             f"work with, and {in_units(free)} are free; store it as .npy, .h5 or "

@@ -1,4 +1,4 @@
-"""The bundled data set: four views of handwritten digits, and the tables of the demo."""
+"""The bundled data set: four views of handwritten digits, and tables of the demo."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def read_digits() -> Dataset:
 
 
 def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
-    """Return four tables of the digits, each in its own order of samples, and the digits by id."""
+    """Return four tables of the digits in different orders, and the digits by id."""
     images, y = _images()
     ids = np.array([f"image{number:04d}" for number in range(len(images))])
     frequencies = [
@@ -47,7 +47,8 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
         "fourier": (frequencies, np.abs(np.fft.rfft2(images)).reshape(len(images), -1)),
         "gradients": (directions, _gradient_histograms(images)),
     }
-    rng, tables = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    tables = {}
     for name, (columns, values) in views.items():
         tables[name] = pd.DataFrame(values, ids, columns).iloc[
             rng.permutation(len(ids))
@@ -56,6 +57,7 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
+    """Return the digits as images of 8 x 8 pixels, between 0 and 1."""
     # Slow, and not needed if only kernels are clustered.
     from sklearn.datasets import load_digits
 
@@ -64,7 +66,7 @@ def _images() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:
-    """Return the histograms of gradient directions of 2 x 2 cells, weighted by magnitude."""
+    """Return histograms of gradient directions in 2 x 2 cells."""
     down, right = np.gradient(images, axis=(1, 2))
     # Multiples of 45 degrees are frequent between pixels: they lie in the middle of a
     # bin, for on a border rounding errors would decide.

@@ -37,7 +37,10 @@ def as_dataset(
     )
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
-    note = f" Skipped: {inventory(unused)}." if unused else ""
+    note = ""
+    if unused:
+        note = f" Skipped: {inventory(unused)}."
+
     facts: dict[str, Any] = {"y": labels.get(truth), "label_name": truth}
     facts["description"] = f"Read from {path.name}.{note}"
     if stack:
@@ -53,25 +56,31 @@ def as_dataset(
 
 
 def _are_asked_or_few(name: str, vector: np.ndarray, asked: str | None) -> bool:
-    """Return whether a vector holds the labels: that of the name asked for, or few values."""
-    return are_labels(vector) if asked is None else name == asked
+    """Return whether a vector has the name asked for, or the values of labels."""
+    if asked is None:
+        return are_labels(vector)
+    return name == asked
 
 
 def _label_vector(value: Any) -> np.ndarray:
+    """Return labels in an array or sparse column; empty if there are none."""
     if scipy.sparse.issparse(value):
-        value = value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
+        if min(value.shape) == 1:
+            value = value.toarray()
+        else:
+            value = np.empty((0, 0))
     vector = np.squeeze(np.asarray(value))
-    return (
-        as_labels(vector)
-        if vector.ndim == 1 and vector.dtype.kind in "biufU"
-        else np.empty(0)
-    )
+    if vector.ndim == 1 and vector.dtype.kind in "biufU":
+        return as_labels(vector)
+    return np.empty(0)
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
+    """Return the kernels of one 3-D array in a file; nothing if it has none."""
     stacks = {}
     for name, array in _numeric(content, 3).items():
-        if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
+        axis = _kernel_axis(array.shape, sizes, content.matlab)
+        if axis is not None:
             stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
     # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
@@ -82,11 +91,9 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
         )
     stacks = {name: _as_float(path, K) for name, K in stacks.items()}
     # MATLAB stores columns first, products need rows first.
-    return (
-        {n: np.ascontiguousarray(K) for n, K in stacks.items()}
-        if content.matlab
-        else stacks
-    )
+    if content.matlab:
+        return {n: np.ascontiguousarray(K) for n, K in stacks.items()}
+    return stacks
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -103,6 +110,7 @@ def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int 
 def _find_tables(
     path: Path, content: Content, sizes: list[int], *, selected: bool, square: bool
 ) -> dict[str, Any]:
+    """Return the arrays with the common number of rows, or say how to select."""
     tables = _numeric(content, 2)
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
@@ -110,11 +118,17 @@ def _find_tables(
         tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
-        expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
+        expected = "2-D arrays (samples x features)"
+        if square:
+            expected = "square 2-D arrays"
+
         single = next(
             (f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME"
         )
-        advice = f"it should hold {expected} or a 3-D array of kernels; {single} selects a column"
+        advice = (
+            f"it should hold {expected} or a 3-D array of kernels; {single} selects a "
+            "column"
+        )
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
     sizes_named = [
@@ -122,11 +136,16 @@ def _find_tables(
     ]
     (n, count), *others = rows.most_common(2)
     if not sizes_named and others and others[0][1] == count:
-        advice = "select those of the same samples by ::NAME,NAME or store labels y beside them"
+        advice = (
+            "select those of the same samples by ::NAME,NAME or store labels y beside "
+            "them"
+        )
         raise DatasetError(
             f"{path}: numbers of rows differ ({inventory(tables)}); {advice}"
         )
-    n = sizes_named[0] if sizes_named else n
+    if sizes_named:
+        n = sizes_named[0]
+
     fitting = {name: a for name, a in tables.items() if n in a.shape}
     for name, array in fitting.items():
         if array.shape[0] != n and is_hdf5(array):
@@ -144,7 +163,7 @@ def _numeric(content: Content, ndim: int) -> dict[str, Any]:
 
 
 def _as_float(path: Path, array: Any) -> Any:
-    """Return an array in single or double precision; one on disk is converted when it is read."""
+    """Return an array of float32 or float64; one on disk is converted when read."""
     if isinstance(array, np.memmap) or is_hdf5(array):
         return array
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4

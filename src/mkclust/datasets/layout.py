@@ -40,7 +40,7 @@ HEADER_ONLY = "has a header and no rows; check that it is complete"
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How a table is to be read: ids, where the samples are, columns to drop, empty cells."""
+    """How to read a table: ids, where samples are, columns to drop, empty cells."""
 
     id: str | None = None
     samples_in: str = "rows"
@@ -59,7 +59,7 @@ class TableLayout:
 
 
 class RawTable(NamedTuple):
-    """A table as it was read; `written` are columns that may hold ids, as the file spells them."""
+    """A table as it was read, with possible ids spelled as in the file."""
 
     frame: pd.DataFrame
     written: Mapping[str, pd.Series]
@@ -75,7 +75,9 @@ def table_dataset(
     notes: Sequence[str],
 ) -> Dataset:
     """Return the tables of a file as views whose index holds the ids, or as kernels."""
-    views, dropped, words = {}, set[str](), list(notes)
+    views = {}
+    dropped = set[str]()
+    words = list(notes)
     y: np.ndarray | None = None
     label_name = ""
     for name, table in tables.items():
@@ -89,11 +91,12 @@ def table_dataset(
             if y is None:
                 y = as_labels(labels)
                 label_name = column
-        if unknown := sorted(selection - set(frame.columns)):
+        unknown = sorted(selection - set(frame.columns))
+        if unknown:
             raise _no_column(path, unknown[0], frame)
-        frame = (
-            frame[[each for each in frame if each in selection]] if selection else frame
-        )
+        if selection:
+            frame = frame[[each for each in frame if each in selection]]
+
         if layout.missing:
             values = {
                 *layout.missing,
@@ -115,26 +118,38 @@ def table_dataset(
                 f"{path}: {name} is {shape}, and a kernel is square; leave it out"
             )
         views[name] = frame
-    stem = next(iter(views)) if len(views) == 1 else path.stem
+    if len(views) == 1:
+        stem = next(iter(views))
+    else:
+        stem = path.stem
+
     text = " ".join([f"Read from {path.name}.", *words])
     facts: dict[str, Any] = {"y": y, "label_name": label_name, "description": text}
     facts["dropped"] = tuple(sorted(dropped))
-    held = (None, list(views.values())) if kernels else (views, None)
-    return Dataset(stem, held[0], held[1], kernel_names=tuple(views), **facts)
+    facts["kernel_names"] = tuple(views)
+    if kernels:
+        return Dataset(stem, None, list(views.values()), **facts)
+    return Dataset(stem, views, None, **facts)
 
 
 def _with_ids(
     path: Path, table: RawTable, layout: TableLayout, dropped: set[str]
 ) -> tuple[pd.DataFrame, str]:
+    """Return a table with its ids as index, and a note on where they are from."""
     in_rows = layout.samples_in == "rows"
-    frame = _drop(table.frame, layout, dropped) if in_rows else table.frame
+    if in_rows:
+        frame = _drop(table.frame, layout, dropped)
+    else:
+        frame = table.frame
+
     if (
         in_rows
         and _counts_rows(frame)
         and _id_column(path, frame.iloc[:, 1:], table, layout)
     ):
         del frame[""]  # pandas and R write such a column before one of ids
-    column, ids = _id_column(path, frame, table, layout), None
+    column = _id_column(path, frame, table, layout)
+    ids = None
     if column is not None:
         # In place: a copy of a wide table takes as much memory again.
         values = frame.pop(column)
@@ -153,29 +168,32 @@ def _with_ids(
         names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
         frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
         frame = _drop(frame, layout, dropped)
-        ids, where = frame.index.to_numpy(object), "the header"
+        ids = frame.index.to_numpy(object)
+        where = "the header"
     if ids is None:
         return frame, ""
     ids = np.array([from_spreadsheet(name) for name in ids], dtype=object)
-    ids = (
-        ids
-        if layout.trim_ids is None
-        else pd.Index(ids).str[: layout.trim_ids].to_numpy()
-    )
+    if layout.trim_ids is not None:
+        ids = pd.Index(ids).str[: layout.trim_ids].to_numpy()
+
     _check_ids(path, ids, where, frame)
     frame.index = pd.Index(ids)
     return frame, f"Ids: {where}."
 
 
 def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
+    """Return a frame without the columns that are to be dropped, noting which."""
     present = [name for name in layout.drop if name in frame.columns]
     dropped.update(present)
-    return frame.drop(columns=present) if present else frame
+    if present:
+        return frame.drop(columns=present)
+    return frame
 
 
 def _id_column(
     path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout
 ) -> str | None:
+    """Return the name of the column of ids, None if there is none."""
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
     if layout.id is not None and layout.samples_in == "rows":
@@ -190,14 +208,20 @@ def _id_column(
     unique = layout.samples_in == "rows" and _tells_apart(
         frame, first, table.written.get(first)
     )
-    return first if is_named or is_names or unique else None
+    if is_named or is_names or unique:
+        return first
+    return None
 
 
 def _tells_apart(
     frame: pd.DataFrame, name: str, written: pd.Series | None = None
 ) -> bool:
-    """Return whether a column holds text that is different in every row, and is not labels."""
-    values = frame[name] if written is None else written.mask(written == "", None)
+    """Return whether a column holds unique text, and is not one of labels."""
+    if written is None:
+        values = frame[name]
+    else:
+        values = written.mask(written == "", None)
+
     unique = len(values) > 1 and values.notna().all() and values.is_unique
     return bool(name not in LABELS and _is_text(frame[name]) and unique)
 
@@ -219,18 +243,28 @@ def _as_ids(values: pd.Series) -> np.ndarray:
 
 
 def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
+    """Refuse ids that are empty or repeated, and name a better column."""
     empty, (values, counts) = (
         np.flatnonzero(ids == ""),
         np.unique(ids, return_counts=True),
     )
     if len(empty):
-        found = f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the header"
+        found = (
+            f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the "
+            "header"
+        )
     elif (counts > 1).any():
-        found = f"{(counts > 1).sum()} of them more than once, such as {values[counts > 1][0]!r}"
+        found = (
+            f"{(counts > 1).sum()} of them more than once, such as "
+            f"{values[counts > 1][0]!r}"
+        )
     else:
         return
     others = [name for name in frame.columns[:50] if _tells_apart(frame, name)]
-    advice = f"pass id={others[0]!r}, or " if others else ""
+    advice = ""
+    if others:
+        advice = f"pass id={others[0]!r}, or "
+
     advice += "give every row an id of its own in the file"
     raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
 
@@ -238,6 +272,7 @@ def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> 
 def _no_column(
     path: Path, name: str, frame: pd.DataFrame, use: str = ""
 ) -> DatasetError:
+    """Return the error that a file has no column of a name, and similar names."""
     columns = [column for column in frame.columns if column != ""]
     near = did_you_mean(name, columns)
     return DatasetError(
@@ -246,7 +281,7 @@ def _no_column(
 
 
 def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
-    """Return the header of a table as text; nameless columns behind the first get a name."""
+    """Return the header of a table as text, with names for nameless columns."""
     header = ["" if name is None else str(name).strip() for name in names]
     header = [name or (f"column {i + 1}" if i else "") for i, name in enumerate(header)]
     if len(set(header)) < len(header):
@@ -263,6 +298,7 @@ def normalize_name(name: object) -> str:
 
 
 def _is_text(values: pd.Series) -> bool:
+    """Return whether all known values are text."""
     return values.dtype.kind == "O" or str(values.dtype) in (
         "category",
         "string",

@@ -17,7 +17,7 @@ LONGEST_CELL = 1 << 17
 
 
 class _Lines(io.RawIOBase):
-    """A file that ends with an error in a line that is too long, before it is in memory."""
+    """A file that refuses a line that is too long, before it is in memory."""
 
     def __init__(self, path: Path, file: Any) -> None:
         self._path = path
@@ -26,6 +26,7 @@ class _Lines(io.RawIOBase):
         self._length = 0
 
     def readable(self) -> bool:
+        """Return that the file can be read, as TextIOWrapper asks."""
         return True
 
     def readinto(self, target: Any) -> int:
@@ -45,6 +46,7 @@ class _Lines(io.RawIOBase):
         return len(chunk)
 
     def close(self) -> None:
+        """Close the file, and what it reads from."""
         self._file.close()
         super().close()
 
@@ -59,7 +61,10 @@ def shorten_cells(text: str, delimiter: str) -> str:
     cell = rf'"(?:[^"]+|"")*+(?:"|\Z)|[^{re.escape(delimiter)}\r\n]+'
 
     def mark(found: re.Match[str]) -> str:
-        return found[0] if len(found[0]) < LONGEST_CELL else "." * LONGEST_CELL
+        """Return a quoted cell, or as many dots as are too many."""
+        if len(found[0]) < LONGEST_CELL:
+            return found[0]
+        return "." * LONGEST_CELL
 
     return re.sub(cell, mark, text)
 
@@ -77,11 +82,15 @@ def check_cells(path: Path, name: str, column: pd.Series) -> None:
     lengths = column.dropna().astype(str).str.len()
     if len(lengths) and lengths.max() >= LONGEST_CELL:
         row = f"row {lengths.idxmax() + 1:,} below the header"
-        place = f"the column {name}" if name else "the first column"
+        place = "the first column"
+        if name:
+            place = f"the column {name}"
+
         raise _too_long(path, row, place, f"{lengths.max():,}")
 
 
 def _too_long(path: Path, row: str, place: str, size: str) -> DatasetError:
+    """Return the error that a row of a file has a cell that is too long."""
     return DatasetError(
         f"{path}: the cell in {row}, {place}, has {size} characters; shorten it, or "
         "drop the column"

@@ -25,7 +25,7 @@ PART_BYTES = 64 << 20
 
 
 class ParquetTable:
-    """Columns of numbers in a parquet file: ``table[a:b]`` and ``table[indices]`` read these rows.
+    """Columns of numbers in a parquet file, of which slices or rows are read.
 
     The part of a row group that was decoded last is kept, so that a pass in small
     blocks decodes each part once. A missing entry is NaN. `unread_ids` are further
@@ -38,21 +38,19 @@ class ParquetTable:
     def __init__(
         self, path: Any, columns: Sequence[str], dtype: Any, unread_ids: Sequence[str]
     ):
-        self.path, self.columns, self.dtype = (
-            os.path.abspath(path),
-            tuple(columns),
-            np.dtype(dtype),
-        )
-        self.unread_ids, self._lock, self._file = (
-            tuple(unread_ids),
-            threading.Lock(),
-            _open(path),
-        )
+        self.path = os.path.abspath(path)
+        self.columns = tuple(columns)
+        self.dtype = np.dtype(dtype)
+        self.unread_ids = tuple(unread_ids)
+        self._lock = threading.Lock()
+        self._file = _open(path)
         groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
         self._starts = np.cumsum([0, *(group.num_rows for group in groups)])
         self.shape = (int(self._starts[-1]), len(self.columns))
         self._batches: Iterator[Any] = iter(())
-        self._group, self._first, self._part = -1, 0, np.empty((0, len(columns)))
+        self._group = -1
+        self._first = 0
+        self._part = np.empty((0, len(columns)))
 
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.columns, self.dtype, self.unread_ids)
@@ -75,7 +73,8 @@ class ParquetTable:
             )
         wanted = np.atleast_1d(indices)
         table = np.empty((len(wanted), self.shape[1]), self.dtype)
-        order, position = np.argsort(wanted, kind="stable"), 0
+        order = np.argsort(wanted, kind="stable")
+        position = 0
         with self._lock:
             while position < len(order):
                 self._decode(int(wanted[order[position]]))
@@ -92,11 +91,9 @@ class ParquetTable:
         kind = pyarrow.from_numpy_dtype(self.dtype)
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or row < self._first:
-            self._group, self._first, self._part = (
-                group,
-                int(self._starts[group]),
-                self._part[:0],
-            )
+            self._group = group
+            self._first = int(self._starts[group])
+            self._part = self._part[:0]
             height = max(PART_BYTES // (8 * max(self.shape[1], 1)), 1)
             options = {"row_groups": [group], "columns": list(self.columns)}
             self._batches = self._file.iter_batches(height, **options)
@@ -111,7 +108,8 @@ class ParquetTable:
                     [p.to_numpy(zero_copy_only=False) for p in parts]
                 )
         except (StopIteration, ValueError, OSError, KeyError) as error:
-            self._group, self._part = -1, self._part[:0]
+            self._group = -1
+            self._part = self._part[:0]
             raise OSError(
                 f"{self.path}: row {row} cannot be read ({error}); check that the file "
                 "is complete and was not changed while in use"
@@ -119,6 +117,7 @@ class ParquetTable:
 
 
 def _open(path: Any) -> Any:
+    """Return a file of pyarrow, or say what is wrong with it."""
     import pyarrow.parquet
 
     # With a buffer, pyarrow does not read whole columns of a row group at a time.
@@ -131,11 +130,12 @@ def read_parquet(
     on_disk: bool | None,
     asked: str | None = None,
 ) -> Dataset | None:
-    """Return the numbers of a large file as one view on disk, and the labels; None for others."""
+    """Return a large file of numbers as a view on disk, and its labels; else None."""
     from pyarrow import types
 
     with _open(path) as file:
-        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        schema = file.schema_arrow
+        n_rows = file.metadata.num_rows
         names = unique_names(path, schema.names)
         if not (on_disk or 8 * n_rows * len(names) > LARGE_BYTES):
             return None
@@ -165,9 +165,18 @@ def read_parquet(
     table = ParquetTable(
         path, features, np.float32 if single else np.float64, may_be_ids
     )
-    note = f" Skipped: {join_words(skipped, 8)}." if skipped else ""
+    note = ""
+    if skipped:
+        note = f" Skipped: {join_words(skipped, 8)}."
+
     name = path.stem
-    label_name = labels[0] if labels else ""
-    y = as_labels(frame[label_name]) if labels else None
+    label_name = ""
+    if labels:
+        label_name = labels[0]
+
+    y = None
+    if labels:
+        y = as_labels(frame[label_name])
+
     text = f"Read from {path.name}.{note}"
     return Dataset(name, {name: table}, None, y, (name,), text, label_name=label_name)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mkclust.datasets import arrays
 from mkclust.datasets.anndata_files import read_anndata
 from mkclust.datasets.dataset import Dataset, DatasetError
@@ -50,7 +48,9 @@ CATALOG: dict[str, Entry] = {"digits": Entry("digits", read_digits, lambda: "dig
 def find_entry(name: str) -> Entry | None:
     """Return the entry for a name; case and separators are ignored, except in paths."""
     known = {normalize_name(each): entry for each, entry in CATALOG.items()}
-    return None if set(name) & set("./\\:") else known.get(normalize_name(name))
+    if set(name) & set("./\\:"):
+        return None
+    return known.get(normalize_name(name))
 
 
 def load(
@@ -116,13 +116,9 @@ def load(
     >>> load("digits")
     Dataset('digits': 4 views, 1797 samples, 10 classes)
     """
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    values = (
-        missing if np.iterable(missing) and not isinstance(missing, str) else (missing,)
-    )
-    layout = TableLayout(
-        id, samples_in, dropped, tuple(map(str, values)), labels=labels
-    )
+    dropped = _as_tuple(drop)
+    values = tuple(map(str, _as_tuple(missing)))
+    layout = TableLayout(id, samples_in, dropped, values, labels=labels)
     data = load_with(name_or_path, layout, kernels=kernels, on_disk=on_disk)
     check_dropped(dropped, [data])
     if labels and data.label_name != labels:
@@ -132,9 +128,17 @@ def load(
     return data
 
 
+def _as_tuple(values: Any) -> tuple[Any, ...]:
+    """Return several values as a tuple, and so a single one, such as a word."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return (values,)
+    return tuple(values)
+
+
 def check_dropped(names: Iterable[str], data_sets: Sequence[Dataset]) -> None:
     """Refuse a column to drop that no data set had."""
-    if absent := sorted({*names}.difference(*(data.dropped for data in data_sets))):
+    absent = sorted({*names}.difference(*(data.dropped for data in data_sets)))
+    if absent:
         views = [view for data in data_sets for view in (data.views or {}).values()]
         near = did_you_mean(
             absent[0], [c for view in views for c in getattr(view, "columns", ())]
@@ -151,7 +155,8 @@ def load_with(
 ) -> Dataset:
     """Load as :func:`load` does; columns to drop need not be there."""
     text = os.fsdecode(name_or_path)
-    if (entry := find_entry(text)) is not None:
+    entry = find_entry(text)
+    if entry is not None:
         data = entry.read()
         if kernels and not data.precomputed:
             raise DatasetError(
@@ -178,7 +183,10 @@ def load_with(
             if stored is not None:
                 return stored
         tables, notes = TABLES[suffix](path, selection, layout)
-        columns = frozenset() if TABLES[suffix] is read_sheets else selection
+        columns = selection
+        if TABLES[suffix] is read_sheets:
+            columns = frozenset()
+
         return table_dataset(
             path, tables, layout, selection=columns, kernels=kernels, notes=notes
         )
@@ -191,11 +199,15 @@ def load_with(
         ) from error
     except Exception as error:  # damaged files raise nearly anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        advice = "check that it is complete, of the format of its suffix, and without objects"
+        advice = (
+            "check that it is complete, of the format of its suffix, and without "
+            "objects"
+        )
         raise DatasetError(f"{path}: cannot be read ({reason}); {advice}") from error
 
 
 def _is_readable(path: Path) -> bool:
+    """Return whether a path names a file that can be opened."""
     suffix = unpacked(path).suffix.lower()
     return TABLES.get(suffix) is read_text or (
         suffix in SUFFIXES and path == unpacked(path)
@@ -203,20 +215,23 @@ def _is_readable(path: Path) -> bool:
 
 
 def _split(text: str) -> tuple[Path, frozenset[str]]:
-    """Split ``path::A,B`` into the path of a file and the selected names (none: everything)."""
+    """Split ``path::A,B`` into the path of a file and the selected names."""
     name, colons, names = text.rpartition("::")
     if not colons or os.path.exists(text):
-        name, colons, names = text, "", ""
-    path, selection = (
-        Path(name).expanduser(),
-        frozenset(map(str.strip, names.split(","))) - {""},
-    )
+        name = text
+        colons = ""
+        names = ""
+    path = Path(name).expanduser()
+    selection = frozenset(map(str.strip, names.split(","))) - {""}
     if not path.exists():
         files = filter(
             _is_readable, path.parent.iterdir() if path.parent.is_dir() else []
         )
         near = did_you_mean(name, [*CATALOG, *map(str, files)])
-        problem = f"no such file or data set{near}; check the path, or load {join_words(CATALOG)}"
+        problem = (
+            f"no such file or data set{near}; check the path, or load "
+            f"{join_words(CATALOG)}"
+        )
     elif not path.is_file() or not _is_readable(path):
         problem = f"is not a file that can be read; give one of {', '.join(SUFFIXES)}"
     elif colons and not selection:

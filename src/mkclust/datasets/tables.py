@@ -59,11 +59,13 @@ MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
 
 def unpacked(path: Path) -> Path:
     """Return the path without the suffix that says how the file is packed."""
-    return path.with_suffix("") if path.suffix.lower() in PACKED else path
+    if path.suffix.lower() in PACKED:
+        return path.with_suffix("")
+    return path
 
 
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a text file; its first lines decide on separator, decimal mark and encoding."""
+    """Read a text file; its first lines decide on separator, decimals and encoding."""
     opener = PACKED.get(path.suffix.lower(), open)
     with open_lines(path, opener) as file:
         lines = [file.readline() for _ in range(5)]
@@ -71,14 +73,21 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
     has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
-    decimal = "," if has_comma and delimiter != "," else "."
-    header, width = rows[0], max(map(len, rows))
+    decimal = "."
+    if has_comma and delimiter != ",":
+        decimal = ","
+
+    header = rows[0]
+    width = max(map(len, rows))
     check_header(path, header)
     if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
         header = ["", *header]  # as R writes tables with names of rows
     has_header = not _is_row(header, decimal)
     if not has_header:
-        first = [] if is_number(header[0], decimal) else [""]
+        first = []
+        if not is_number(header[0], decimal):
+            first = [""]
+
         header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
     names = unique_names(path, header)
     # These may hold ids, which are read as they are spelled.
@@ -110,17 +119,25 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
-    note = [] if has_header else ["The first line holds numbers: no header."]
+    note = []
+    if not has_header:
+        note = ["The first line holds numbers: no header."]
+
     return {unpacked(path).stem: RawTable(frame, written)}, note
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
+    """Return the encoding of a file, by its first bytes."""
     is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    encoding = "utf-16" if is_utf16 else "utf-8-sig"
+    encoding = "utf-8-sig"
+    if is_utf16:
+        encoding = "utf-16"
+
     try:
         text = head[: len(head) - len(head) % 2 if is_utf16 else None].decode(encoding)
     except UnicodeDecodeError:
-        encoding, text = "latin-1", head.decode("latin-1")
+        encoding = "latin-1"
+        text = head.decode("latin-1")
     if not text.strip():
         raise DatasetError(f"{path}: is empty; check that it was written")
     if "\0" in text:
@@ -131,7 +148,7 @@ def _decode(path: Path, head: bytes) -> tuple[str, str]:
 
 
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
-    """Return the separator that gives every line the same number of cells, and the cells."""
+    """Return the separator that cuts all lines evenly, and the cells."""
     found = []
     for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
         try:
@@ -161,7 +178,7 @@ def _rows(text: str, delimiter: str) -> list[list[str]]:
 
 
 def _is_row(cells: list[str], decimal: str) -> bool:
-    """Return whether the first line is a sample, not a header: numbers, possibly after an id."""
+    """Return whether the first line is a sample: numbers, possibly after an id."""
     first, *others = cells
     if not all(is_number(cell, decimal) for cell in others):
         return False
@@ -171,6 +188,7 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
+    """Return a column of text as numbers, if all its cells are."""
     text = column.mask(column.isin(missing), None)
     present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
@@ -188,7 +206,8 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
     check_memory(path, 5 * path.stat().st_size)
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheets = list(map(str, book.sheet_names))
-        if unknown := sorted(selection - set(sheets)):
+        unknown = sorted(selection - set(sheets))
+        if unknown:
             raise DatasetError(
                 f"{path}: no sheet {unknown[0]}; select among {', '.join(sheets)}"
             )
@@ -204,13 +223,13 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
 
 
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
+    """Return the cells of a spreadsheet as a table, its first row as header."""
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if len(cells) < 2:
-        problem = (
-            HEADER_ONLY
-            if len(cells)
-            else "the sheet is empty; check that it was written"
-        )
+        problem = "the sheet is empty; check that it was written"
+        if len(cells):
+            problem = HEADER_ONLY
+
         raise DatasetError(f"{path}: {problem}")
     header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
     frame = cells.iloc[1:].reset_index(drop=True)
@@ -222,15 +241,20 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
 
 
 def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
-    """Read a parquet, Feather or Arrow file; its index holds the ids if it was stored with it."""
+    """Read a parquet, Feather or Arrow file; a stored index holds the ids."""
     import pyarrow.parquet
 
-    is_parquet, n_bytes = path.suffix.lower() == ".parquet", path.stat().st_size
+    is_parquet = path.suffix.lower() == ".parquet"
+    n_bytes = path.stat().st_size
     if is_parquet:
         metadata = pyarrow.parquet.read_metadata(path)
         n_bytes = 8 * metadata.num_rows * metadata.num_columns
     check_memory(path, n_bytes)
-    frame = pd.read_parquet(path) if is_parquet else pd.read_feather(path)
+    if is_parquet:
+        frame = pd.read_parquet(path)
+    else:
+        frame = pd.read_feather(path)
+
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))
     if frame.index.nlevels > 1:
         advice = "store one column of ids, for example by frame.reset_index()"

@@ -1,4 +1,4 @@
-"""What a fitted model depends on, what its clusters are, and what these questions return."""
+"""What a fitted model depends on, and what its clusters are."""
 
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description

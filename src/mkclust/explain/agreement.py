@@ -20,9 +20,9 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
 
     Parameters
     ----------
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+    X : array of shape (m, n, n) or (n, d), or list or dict of kernels or views
         What an estimator's ``fit`` takes.
-    groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
+    groups : Series, frame of one column, array-like of shape (n_samples,) or None
         The family, patient, batch or plate of every sample, if samples of one are
         alike: by id, or in the order of the samples. Samples are then shuffled within
         their groups, and groups as a whole, and the smaller of the two p-values counts
@@ -45,8 +45,8 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     >>> views = {name: view[:300] for name, view in load("digits").views.items()}
     >>> views["dice"] = np.random.default_rng(0).normal(size=(300, 20))
     >>> print(agreement(views).verdict())  # doctest: +NORMALIZE_WHITESPACE
-    4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections. Set aside without
-    clear agreement: dice (p = 0.3); the limit is 2e-05.
+    4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections.
+    Set aside without clear agreement: dice (p = 0.3); the limit is 2e-05.
     """
     model = AverageKKM(1, **options)
     model.check_parameters()

@@ -14,7 +14,7 @@ from mkclust.linalg.sparse_rows import spread_links, spread_rows
 
 
 def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> None:
-    """Write clusters, silhouettes and embedding into AnnData, or the top level of MuData.
+    """Write clusters, silhouettes and embedding into AnnData, or MuData's top level.
 
     Parameters
     ----------
@@ -53,8 +53,10 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
     ):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
     rows = match_rows(data.obs_names, fitted_index(model), "data")
-    there, n = rows >= 0, len(data.obs_names)
-    rows, silhouettes = rows[there], sample_scores(model).silhouette[there]
+    there = rows >= 0
+    n = len(data.obs_names)
+    rows = rows[there]
+    silhouettes = sample_scores(model).silhouette[there]
     numbers = spread_rows(np.asarray(model.labels_)[there], rows, n, -1)
     names = [str(cluster) for cluster in range(int(model.n_clusters))]
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
@@ -93,8 +95,10 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
 
 
 def _links(model: Any, X: Any) -> Any:
-    """Return the graph that a model cut its clusters from, None if it has none or cannot tell."""
+    """Return the graph that clusters were cut from; None without one."""
     if not hasattr(model, "connectivities"):
         return None
     is_kept = hasattr(model, "bank_") and not hasattr(model, "anchors_")
-    return model.connectivities(X) if is_kept or X is not None else None
+    if is_kept or X is not None:
+        return model.connectivities(X)
+    return None

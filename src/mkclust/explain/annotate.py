@@ -39,7 +39,10 @@ ROUNDING = 1e-9
 # clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
 OWN_COLUMN = "written by mkclust itself"
-LIKE_AN_ID = "looks like an id (by its name, or whole numbers that all differ; floats are tested)"
+LIKE_AN_ID = (
+    "looks like an id (by its name, or whole numbers that all differ; floats are "
+    "tested)"
+)
 UNCLEAR_EVENTS = (
     "Not taken for events of survival, because 1 or yes may mean alive or free of the "
     "event: {}; give the column of events a name such as died."
@@ -102,7 +105,7 @@ class Annotation:
 
     @property
     def differences(self) -> pd.DataFrame:
-        """The rows of ``by_cluster`` of variables with an adjusted p-value below 0.05."""
+        """The rows of ``by_cluster`` of variables that differ significantly."""
         small = self.table.loc[self.table["p_adjusted"] < SMALL_P, "variable"]
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
@@ -111,7 +114,7 @@ class Annotation:
         return p_of_draws(value, 1 / (1 + self.n_permutations))
 
     def adjusted_text(self, value: float) -> str:
-        """Return an adjusted p-value, as a bound if it comes from p-values that are bounds."""
+        """Return an adjusted p-value, as a bound if it is one."""
         adjusted = self.table["p_adjusted"]
         is_least = self.table["p_value"] <= (1 + ROUNDING) / (1 + self.n_permutations)
 
@@ -130,7 +133,7 @@ class Annotation:
         }
 
     def summary(self) -> str:
-        """Return the tests as a text table, with the values of each cluster if they differ."""
+        """Return the tests as a text table, with values per cluster if they differ."""
         rows = [
             ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
         ]
@@ -170,7 +173,7 @@ class Annotation:
 
 @dataclass(frozen=True, eq=False)
 class _Variable:
-    """A variable; its values, NaN if missing, are numbers, codes of levels, or times and events."""
+    """A variable: numbers, codes of levels, or times and events; NaN if missing."""
 
     columns: tuple[str, ...]
     test: str
@@ -218,7 +221,7 @@ def annotate(
 
     Parameters
     ----------
-    labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
+    labels : MultipleKernelClusterer, or array-like or Series of shape (n_samples,)
         A fitted model, or its clusters; a Series has the ids of the samples as its
         index. Samples with the label -1 are left out. With a model, variables that it
         was clustered on are not tested: those with the names, the ranks or the
@@ -241,7 +244,7 @@ def annotate(
         Permutations of the clusters.
     random_state : int, default=0
         Seed of the permutations; those of one variable do not depend on the others.
-    groups : str, or Series, frame of one column, or array-like of shape (n_samples,), default=None
+    groups : str, Series, frame of one column, array-like of shape (n_samples,) or None
         A column of the table, or ids, of families, patients, batches or plates: samples
         of a group are not independent. Permutations then keep groups together: they
         exchange samples within groups, and whole groups of the same size.
@@ -253,8 +256,8 @@ def annotate(
     >>> labels = np.repeat([0, 1], 20)
     >>> age = np.random.default_rng(0).normal(size=40) + labels
     >>> annotation = annotate(labels, {"age": age, "sex": ["f", "m"] * 20})
-    >>> [(test.variable, test.test, test.p_adjusted < 0.05) for test in annotation.tests]
-    [('age', 'Kruskal-Wallis', True), ('sex', 'chi-square', False)]
+    >>> [(each.variable, each.p_adjusted < 0.05) for each in annotation.tests]
+    [('age', True), ('sex', False)]
     """
     check_parameter("n_permutations", n_permutations, Count())
     clusters, names, index = _read_labels(labels)
@@ -264,7 +267,9 @@ def annotate(
     grouping = _read_groups(groups, variables, index)
     permuted = PermutedClusters(clusters, grouping, n_permutations, random_state)
 
-    rows, by_cluster, survival = [], [], {}
+    rows = []
+    by_cluster = []
+    survival = {}
     for name, variable in variables.items():
         found = _test(name, variable, views, permuted)
         rows.append(found)
@@ -362,7 +367,7 @@ def _notes(
 def _read_groups(
     groups: Any, variables: dict[str, _Variable], index: Any
 ) -> np.ndarray | None:
-    """Return the number of every sample's group; a column of groups is no variable any more."""
+    """Return the group of every sample; its column is not a variable any more."""
     if groups is None:
         return None
     if not isinstance(groups, str):
@@ -405,17 +410,19 @@ def _observations(table: Any) -> Any:
 
 
 def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
-    """Return clusters as numbers from zero, their names, and the index or number of samples."""
+    """Return clusters as numbers from zero, their names, and the index."""
     index = index_of(labels)
     if isinstance(labels, MultipleKernelClusterer):
         check_fitted(labels)
-        index, labels = fitted_index(labels), labels.labels_
+        index = fitted_index(labels)
+        labels = labels.labels_
     values = np.asarray(labels)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(
             f"labels have the shape {values.shape}: pass one cluster per sample"
         )
-    if n_missing := int(pd.isna(values).sum()):
+    n_missing = int(pd.isna(values).sum())
+    if n_missing:
         raise ValueError(
             f"labels: {n_missing} of {len(values)} are missing: drop these samples"
         )
@@ -432,15 +439,16 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
 def _variables(
     tables: Sequence[AlignedTable], n_samples: int, time: Any, event: Any
 ) -> dict[str, _Variable]:
-    """Return the variables by name, survival first; names in two tables also name the table."""
+    """Return the variables by name, survival first, with tables if names repeat."""
     single: dict[str, _Variable] = {}
     for table in tables:
         for name, test, column, levels in _columns(table):
             values = np.full(n_samples, np.nan)
             values[table.samples] = np.where(np.isfinite(column), column, np.nan)
-            title = (
-                f"{table.name}: {name}" if name in single and len(tables) > 1 else name
-            )
+            title = name
+            if name in single and len(tables) > 1:
+                title = f"{table.name}: {name}"
+
             reason = _why_no_variable(table, name)
             single[title] = _Variable((name,), test, (values,), levels, reason)
     known = {name: (each.values[0], each.levels) for name, each in single.items()}
@@ -462,7 +470,7 @@ def _variables(
 
 
 def _may_be_events(name: str, variable: _Variable) -> bool:
-    """Return whether a single column has the name of events that may be their opposite."""
+    """Return whether a column is named as events that may be their opposite."""
     said = read_name(name)
     is_mark = not said.is_time and (said.is_event or said.is_bare)
 
@@ -473,10 +481,13 @@ def _why_no_variable(table: AlignedTable, name: str) -> str:
     """Return why a column says nothing of the samples, "" if it does."""
     if is_own_column(name):
         return OWN_COLUMN
-    return LIKE_AN_ID if table.is_id(name) else ""
+    if table.is_id(name):
+        return LIKE_AN_ID
+    return ""
 
 
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
+    """Return the names, values, levels and tests of all columns of a table."""
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]
         values = (
@@ -506,11 +517,16 @@ def _middles(
         return
     shares = values.value_counts(normalize=True).unstack(fill_value=0).reindex(each)
     for level in shares.columns[-1:] if shares.shape[1] == 2 else shares.columns:
-        name = variable.levels[int(level)] if variable.levels else f"{level:g}"
+        if variable.levels:
+            name = variable.levels[int(level)]
+        else:
+            name = f"{level:g}"
+
         yield f"share of {name}", *shares[level]
 
 
 def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> str:
+    """Return why a variable cannot be tested; empty if it can."""
     first, *events = (each[known] for each in values)
     if not len(first):
         return "no values"
@@ -530,7 +546,7 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
 def _statistic(
     test: str, values: Float, *events: Float
 ) -> Callable[[np.ndarray], float]:
-    """Return a statistic of groups; log-rank is NaN if they are never at risk together."""
+    """Return a statistic of groups; NaN for log-rank if none meet at risk."""
     if test == "log-rank":
         from statsmodels.duration.survfunc import survdiff
 

@@ -1,4 +1,4 @@
-"""How clear and how stable clusters are, in words: the one place for these words and limits."""
+"""How clear and how stable clusters are, in words, with the limits of these words."""
 
 from typing import Literal
 
@@ -19,7 +19,9 @@ def stability_level(mean: float) -> Level:
     """
     if mean >= STABLE:
         return "high"
-    return "low" if mean < UNSTABLE else "middling"
+    if mean < UNSTABLE:
+        return "low"
+    return "middling"
 
 
 def separation(
@@ -49,5 +51,9 @@ def separation(
     is_unstable = stability is not None and stability_level(stability) == "low"
     is_doubtful = is_unstable or evidence in ("none", "weak")
     if silhouette >= WELL:
-        return "far apart in the embedding only" if is_doubtful else "well separated"
-    return "weakly separated" if silhouette >= WEAKLY else "not well separated"
+        if is_doubtful:
+            return "far apart in the embedding only"
+        return "well separated"
+    if silhouette >= WEAKLY:
+        return "weakly separated"
+    return "not well separated"

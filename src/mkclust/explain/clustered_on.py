@@ -43,8 +43,14 @@ CERTAIN_BITS = 5
 # Values that differ by less, relatively, are the same in single precision.
 SAME_FILL = 1e-6
 REASON = "used to make the clusters"
-REASON_OF_FUNCTION = "functions of columns that were used to make the clusters (pass labels_ to test them even so)"
-REASON_OF_NAME = "columns of these names were used to make the clusters (rename those that hold something else)"
+REASON_OF_FUNCTION = (
+    "functions of columns that were used to make the clusters (pass labels_ to test "
+    "them even so)"
+)
+REASON_OF_NAME = (
+    "columns of these names were used to make the clusters (rename those that hold "
+    "something else)"
+)
 NOT_ALL = (
     "Variables that were computed from the clustered ones (cuts, sums, scores) cannot "
     "all be recognized: leave them out."
@@ -71,7 +77,9 @@ class ClusteredView:
     @property
     def n_columns(self) -> int:
         """Number of columns that were kept."""
-        return 0 if self.rows is None else int(self.rows.shape[1])
+        if self.rows is None:
+            return 0
+        return int(self.rows.shape[1])
 
     def has_column(self, name: str) -> bool:
         """Return whether a column of this name was clustered on."""
@@ -88,19 +96,25 @@ class ClusteredView:
         """Return the columns of some rows of the view."""
 
         def take(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+            """Return the entries of some rows and columns, as floats."""
             return self.entries(samples[rows], columns)
 
         return take
 
     def columns_without_fills(self, samples: np.ndarray) -> Columns:
-        """Return the columns of some rows of the view, NaN for what stands for empty cells."""
-        take, fills = self.columns_among(samples), self.fills
+        """Return the columns of some rows, NaN where a fill replaces an empty cell."""
+        take = self.columns_among(samples)
+        fills = self.fills
         if fills is None:
             return take
 
         def take_known(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
+            """Return entries, NaN where they are fills."""
             entries = take(rows, columns)
-            own = fills if columns is None else fills[columns]
+            own = fills
+            if columns is not None:
+                own = fills[columns]
+
             return np.where(np.isclose(entries, own, rtol=SAME_FILL), np.nan, entries)
 
         return take_known
@@ -110,7 +124,7 @@ class ClusteredView:
         return np.flatnonzero(np.isfinite(values[self.samples]))
 
     def has_copy(self, values: Float) -> bool:
-        """Return whether a variable of all samples is one of the columns, or of the categories."""
+        """Return whether a variable is one of the columns, or of the categories."""
         known = self.known(values)
         values = values[self.samples[known]]
         _, firsts, codes, counts = np.unique(
@@ -121,7 +135,11 @@ class ClusteredView:
         by_levels = 2 * len(counts) <= len(codes)
         few = np.argsort(codes, kind="stable")
         few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
-        few = np.union1d(few, firsts) if by_levels else np.unique(few)
+        if by_levels:
+            few = np.union1d(few, firsts)
+        else:
+            few = np.unique(few)
+
         entries = self.entries(known[few])
         columns = np.flatnonzero(
             _explained(entries, codes[few], by_levels) >= SAME_OF_FEW
@@ -145,11 +163,15 @@ class ClusteredView:
             is_certain = is_same & (log2_orders(counts) >= least)
             is_certain |= (shares >= SAME) & (bits >= least)
         found = entries[:, is_certain]
-        n_told = len(np.unique(found[firsts], axis=0)) if by_levels else len(firsts)
+        if by_levels:
+            n_told = len(np.unique(found[firsts], axis=0))
+        else:
+            n_told = len(firsts)
+
         return found.shape[1] > 0 and n_told == len(firsts)
 
     def has_function(self, values: Float) -> bool:
-        """Return whether a variable of all samples is a function of one column, or category."""
+        """Return whether a variable is a function of one column or category."""
         known = self.known(values)
         if not self.n_columns or len(known) < 2:
             return False
@@ -162,6 +184,7 @@ class ClusteredView:
         )
 
     def _has_merge(self, values: Float, known: np.ndarray, category: Category) -> bool:
+        """Return whether a variable merges levels of a category."""
         columns, fill = category
         marks = self.entries(known, columns) != 0
         is_level = marks.any(axis=1)
@@ -174,7 +197,7 @@ class ClusteredView:
 def why_clustered(
     views: Sequence[ClusteredView], names: Sequence[str], values: Sequence[Float]
 ) -> str:
-    """Return why a variable is not tested if it comes from clustered columns, else nothing.
+    """Return why a variable comes from clustered columns; empty if it does not.
 
     A variable may consist of several columns, as survival does.
     """
@@ -202,7 +225,7 @@ def _is_sum_of(values: Float, one: ClusteredView, other: ClusteredView) -> bool:
 
 
 def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
-    """Return the views that clusters were made of, and what cannot be known, in a sentence."""
+    """Return the views that clusters were made of, and what cannot be known."""
     if not isinstance(labels, MultipleKernelClusterer):
         return [], (
             "Labels alone do not tell which variables were clustered on: pass the "
@@ -215,16 +238,21 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
             "variables these were computed from: leave them out."
         )
     if kernel_source(labels) == "bank":
-        bank, columns = labels.bank_, labels.bank_.columns_
-        covered, observed = labels._covered, observed_samples(only_covered(labels))
-        everyone = np.arange(len(labels.labels_)) if covered is None else covered
+        bank = labels.bank_
+        columns = labels.bank_.columns_
+        observed = observed_samples(only_covered(labels))
+        everyone = np.arange(len(labels.labels_))
+        if labels._covered is not None:
+            everyone = labels._covered
+
         rows = {
             view: (everyone[observed.get(view, slice(None))], array)
             for view, array in bank.views_.items()
             if not RULES[bank.rules_[view]].of_pairs
         }
     else:
-        columns, rows = source.given.columns, source.rows
+        columns = source.given.columns
+        rows = source.rows
         if labels._covered is not None:
             rows = {
                 view: (labels._covered[some], part)
@@ -261,7 +289,8 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
 
 def _categories(encoder: TableEncoder) -> list[Category]:
     """Return the columns of each category in the view of the categories of a table."""
-    found, start = [], 0
+    found = []
+    start = 0
     for place, levels in encoder.levels.items():
         columns = np.arange(start, start + len(levels))
         fill = encoder.fill_levels.get(place)
@@ -271,7 +300,7 @@ def _categories(encoder: TableEncoder) -> list[Category]:
 
 
 def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
-    """Return the evidence against a column having one value for each level by chance."""
+    """Return the evidence that a column has one value per level, in bits."""
     values, counts = np.unique(column, return_counts=True)
     # The value that each level has, the first of them if single samples have others.
     value_of = column[np.unique(codes, return_index=True)[1]]
@@ -280,7 +309,7 @@ def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
 
 
 def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
-    """Return the share of the variance of each column's ranks that levels, or ranks, explain."""
+    """Return the share of each column's ranks that levels or ranks explain."""
     given: Any = standard(rankdata(codes))
     if by_levels:
         given = csr_array(

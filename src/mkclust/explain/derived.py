@@ -108,7 +108,10 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
     if counts.max() > 1:
         kept = np.flatnonzero(codes != counts.argmax())
     n = len(kept)
-    most_frequent = np.sort(counts)[-2:].min() if counts.max() > 1 else 1
+    most_frequent = 1
+    if counts.max() > 1:
+        most_frequent = np.sort(counts)[-2:].min()
+
     if n < FEWEST_SAMPLES or most_frequent > LARGEST_TIE * n:
         return False
 
@@ -140,7 +143,9 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
 
     few = np.linspace(0, n - 1, min(n, MOST_SAMPLES)).astype(int)
     v, a, b = (standard(each) for each in (values[few], take_one(few), take_other(few)))
-    of_a, of_b, of_both = a.T @ v, b.T @ v, a.T @ b
+    of_a = a.T @ v
+    of_b = b.T @ v
+    of_both = a.T @ b
     rest = 1 - of_both**2
     is_pair = rest > 1 - SAME  # of two columns that are alike, one does as well
     explained = of_a[:, None] ** 2 + of_b**2 - 2 * np.outer(of_a, of_b) * of_both
@@ -153,7 +158,8 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
         return False
 
     everyone = np.arange(n)
-    one, other = take_one(everyone, np.array([i])), take_other(everyone, np.array([j]))
+    one = take_one(everyone, np.array([i]))
+    other = take_other(everyone, np.array([j]))
     given = np.hstack([np.ones((n, 1)), one, other])
     fitted = given @ np.linalg.lstsq(given, values, rcond=None)[0]
     left = 1 - _correlation(fitted, values) ** 2
@@ -167,7 +173,10 @@ def columns_of(array: Float) -> Columns:
     """Return the columns of an array."""
 
     def take(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
-        return array[rows] if columns is None else array[np.ix_(rows, columns)]
+        """Return the entries of some rows and columns."""
+        if columns is None:
+            return array[rows]
+        return array[np.ix_(rows, columns)]
 
     return take
 
@@ -249,7 +258,8 @@ def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
     limits = np.concatenate([[-1], borders, [len(steps)]])
     found = np.zeros(len(borders), bool)
     for place, border in enumerate(borders):
-        start, stop = max(border - reach, 0), border + reach + 1
+        start = max(border - reach, 0)
+        stop = border + reach + 1
         before = steps[max(start - width, limits[place] + 1) : start]
         after = steps[stop : min(stop + width, limits[place + 2])]
         if len(before) and len(after):
@@ -284,9 +294,11 @@ def _share_on_line(values: Float, entries: Float) -> Float:
     width = ON_LINE * np.subtract(*np.quantile(values, [0.75, 0.25]))
     half = len(values) // 2
     order = np.argsort(entries, axis=0, kind="stable")
-    x, y = np.take_along_axis(entries, order, axis=0), values[order]
+    x = np.take_along_axis(entries, order, axis=0)
+    y = values[order]
     # Distant pairs of samples tell the slope; most of them do if few cells are filled.
-    runs, rises = x[half:] - x[:-half], y[half:] - y[:-half]
+    runs = x[half:] - x[:-half]
+    rises = y[half:] - y[:-half]
     slopes = np.median(rises / np.where(runs > 0, runs, np.inf), axis=0)
     rest = y - slopes * x
     return np.asarray((np.abs(rest - np.median(rest, axis=0)) <= width).mean(axis=0))

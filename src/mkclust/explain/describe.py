@@ -43,7 +43,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The features that set each cluster apart from the rest, as `mkclust.describe` finds them.
+    """The features that set each cluster apart from the rest.
 
     Attributes
     ----------
@@ -91,13 +91,13 @@ class Description:
         )
 
     def strongest(self, cluster: int, most: int) -> list[Any]:
-        """Return the rows of a cluster with the largest standardized differences, 0.2 or more."""
+        """Return the rows of a cluster whose differences are large."""
         rows = [row for row in self.effects if row.cluster == cluster]
         rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as JSON takes it: ``clusters`` with features, and ``notes``."""
+        """Return the description in types of JSON: ``clusters``, and ``notes``."""
         clusters = []
         for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
@@ -111,17 +111,16 @@ class Description:
             row for c in range(len(self.sizes)) for row in self.strongest(c, n_features)
         ]
         titles = {(row.view, row.feature): _title(row) for row in rows}
-        values, names = [self.profiles[key] for key in titles], list(titles.values())
+        values = [self.profiles[key] for key in titles]
+        names = list(titles.values())
         return DescriptionDisplay(
             features=names, differences=values, sizes=self.sizes
         ).plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
-        """Return a line per cluster: its size, and the features that set it apart most."""
-        width, digits = (
-            len(f"{max(self.sizes, default=0):,}"),
-            len(str(len(self.sizes) - 1)),
-        )
+        """Return a line per cluster: its size and its most distinctive features."""
+        width = len(f"{max(self.sizes, default=0):,}")
+        digits = len(str(len(self.sizes) - 1))
         lines = [
             "Clusters by what sets them apart (in standard deviations from the rest):"
         ]
@@ -169,7 +168,8 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     >>> from mkclust import AverageKKM, describe
     >>> rng = np.random.default_rng(0)
     >>> group = np.repeat([0, 1], [25, 15])
-    >>> tables = {"size": rng.normal(size=(40, 1)) + 9 * group[:, None], "sex": group[:, None] % 2}
+    >>> size = rng.normal(size=(40, 1)) + 9 * group[:, None]
+    >>> tables = {"size": size, "sex": group[:, None] % 2}
     >>> model = AverageKKM(n_clusters=2, random_state=0).fit(tables)
     >>> description = describe(model, tables)
     >>> description.names[0], description.effects[0].feature
@@ -177,17 +177,25 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     """
     check_fitted(model)
     check_parameter("n_features", n_features, Count())
-    labels, k = np.asarray(model.labels_), int(model.n_clusters)
+    labels = np.asarray(model.labels_)
+    k = int(model.n_clusters)
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
-    n, sizes = int((labels >= 0).sum()), np.bincount(labels[labels >= 0], minlength=k)
-    frames, lacking = [], []
+    n = int((labels >= 0).sum())
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
+    frames = []
+    lacking = []
     profiles: dict[tuple[str, str], Float] = {}
     for table in aligned:
         known = np.flatnonzero(labels[table.samples] >= 0)
-        clusters, places = labels[table.samples[known]], np.arange(len(known))
+        clusters = labels[table.samples[known]]
+        places = np.arange(len(known))
         members = csr_array((np.ones(len(known)), (clusters, places)), (k, len(known)))
         levels, marks = _level_marks(table)
-        of_levels = f"{table.name} (categories)" if table.columns else table.name
+        if table.columns:
+            of_levels = f"{table.name} (categories)"
+        else:
+            of_levels = table.name
+
         for view, features, values in (
             (table.name, table.columns, table.numbers),
             (of_levels, levels, marks),
@@ -226,17 +234,19 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
 def _title(row: Any) -> str:
     """Return a feature, with its view if its name is a number."""
     is_number = re.fullmatch(r"(?:column )?(\d+)", row.feature)
-    return f"{row.view} column {is_number[1]}" if is_number else row.feature
+    if is_number:
+        return f"{row.view} column {is_number[1]}"
+    return row.feature
 
 
 def _phrase(row: Any) -> str:
-    """Return a feature and its direction, in words such as "high age" or "not smoker"."""
+    """Return a feature and its direction: "high age" or "not smoker"."""
     high, low = ("high ", "low ") if row.kind == "mean" else ("", "not ")
     return (high if row.effect > 0 else low) + _title(row)
 
 
 def views_of_features(model: Any, samples: Any) -> list[str]:
-    """Return the views whose columns are features, by which clusters can be described."""
+    """Return the views whose columns are features that can describe clusters."""
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return []
     # Columns of links and of distances are samples, not features.
@@ -244,12 +254,15 @@ def views_of_features(model: Any, samples: Any) -> list[str]:
     names = [
         name for name in samples.names if model.bank_.rules_.get(name) not in of_pairs
     ]
-    return names if model.n_clusters > 1 else []
+    if model.n_clusters > 1:
+        return names
+    return []
 
 
 def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
-    """Return the levels of categories as columns of zeros and ones, NaN for missing cells."""
-    names, columns = list[str](), [np.empty((len(table.samples), 0))]
+    """Return categories as columns of zeros and ones, NaN for missing cells."""
+    names = list[str]()
+    columns = [np.empty((len(table.samples), 0))]
     for name, category in table.categories:
         is_truth = set(category.categories) <= {"False", "True"}
         for level in ["True"] if is_truth else category.categories:
@@ -263,7 +276,7 @@ def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
 def _strongest(
     features: Sequence[str], values: Any, members: csr_array, n_features: int
 ) -> tuple[pd.DataFrame, Float]:
-    """Return the features that differ most in each cluster, and all standardized differences."""
+    """Return the most different features of each cluster, and all differences."""
     is_binary, contrast = _contrast(values, members)
     # Two levels of a category say the same: only the more frequent one counts.
     categories = (
@@ -292,21 +305,26 @@ def _strongest(
 
 
 def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
-    """Return which columns are binary, and compare the clusters with the rest in each column."""
+    """Return which columns are binary, and compare each cluster with the rest."""
     sparse = issparse(table)
     block: Any = (
         csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
     )
-    entries = block.data if sparse else block
+    entries = block
+    if sparse:
+        entries = block.data
+
     missing: Any = ~np.isfinite(entries) * 1.0
     entries[missing > 0] = 0.0
     if sparse:
         missing = csr_array((missing, block.indices, block.indptr), block.shape)
     n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
     n = n_in.sum(axis=0)
-    sizes = (
-        _dense(abs(block).max(axis=0)) if block.shape[0] else np.zeros(block.shape[1])
-    )
+    if block.shape[0]:
+        sizes = _dense(abs(block).max(axis=0))
+    else:
+        sizes = np.zeros(block.shape[1])
+
     # Squares of numbers that are scaled and, if dense, centered neither overflow nor
     # cancel.
     scales = np.where(sizes > 0, sizes, 1.0)
@@ -317,10 +335,14 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
         # Shares are exact as they are.
         means = np.where(is_binary, 0.0, block.sum(axis=0) / np.maximum(n, 1))
         block = np.where(missing, 0.0, block - means)
-    sums, squares = _dense(members @ block), _dense(members @ (block * block))
-    n_out, total_sum, total = n - n_in, sums.sum(axis=0), squares.sum(axis=0)
+    sums = _dense(members @ block)
+    squares = _dense(members @ (block * block))
+    n_out = n - n_in
+    total_sum = sums.sum(axis=0)
+    total = squares.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_in, mean_out = sums / n_in, (total_sum - sums) / n_out
+        mean_in = sums / n_in
+        mean_out = (total_sum - sums) / n_out
     of_all = np.maximum(total - total_sum**2 / np.maximum(n, 1), 0)
     # One number throughout, but for rounding; centering has removed a part of the mean.
     is_constant = of_all <= ROUNDING * np.maximum(total, n * means**2)
@@ -343,4 +365,6 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
 
 
 def _dense(matrix: Any) -> Float:
-    return matrix.toarray() if issparse(matrix) else np.asarray(matrix)
+    if issparse(matrix):
+        return matrix.toarray()
+    return np.asarray(matrix)

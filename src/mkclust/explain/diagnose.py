@@ -1,4 +1,4 @@
-"""What each kernel of a fitted model contributes: structure, agreement, a copy, or noise."""
+"""What each kernel of a model contributes: structure, agreement, a copy or noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ DECIDES = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What each kernel of a fitted model contributes; ``print`` it for a summary in words.
+    """What each kernel of a fitted model contributes; ``print`` it for a summary.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Diagnosis:
 
     @property
     def noise(self) -> tuple[str, ...]:
-        """Kernels without clear agreement with another one; none if it cannot be tested."""
+        """Kernels without clear agreement with any other; none if not tested."""
         if not self.view_agreement.is_testable:
             return ()
         shares = zip(self.names, self.view_agreement.shares, strict=True)
@@ -113,8 +113,11 @@ class Diagnosis:
         return tuple((self.names[p], self.names[q]) for p, q in pairs)
 
     def summary(self) -> str:
-        """Return in words which views agree, a table of all kernels, and what stands out."""
-        title = f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)} kernels"
+        """Return which views agree, a table of kernels, and what stands out."""
+        title = (
+            f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)} "
+            "kernels"
+        )
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
@@ -133,9 +136,12 @@ class Diagnosis:
 
     def sentences(self) -> list[str]:
         """Return what stands out, in sentences."""
-        found, without = self._about_noise(), self.table["leave_one_out"]
-        alone, directions = self.table["agreement"], self.view_agreement.directions
-        few, decisive = directions < FULL_WEIGHT_DIRECTIONS, alone.argmax()
+        found = self._about_noise()
+        without = self.table["leave_one_out"]
+        alone = self.table["agreement"]
+        directions = self.view_agreement.directions
+        few = directions < FULL_WEIGHT_DIRECTIONS
+        decisive = alone.argmax()
         if (
             self.n_clusters > 1
             and few[decisive]
@@ -165,12 +171,15 @@ class Diagnosis:
         return found
 
     def _about_noise(self) -> list[str]:
-        noise, weights = self.noise, self.table["weight"]
+        """Return a line on the kernels that agree with no other, if there are some."""
+        noise = self.noise
+        weights = self.table["weight"]
         if not self.view_agreement.is_testable:
             return ["Too few samples or views to test which kernels agree."]
         if not noise:
             return ["Each kernel agrees with another one."]
-        several, names = len(noise) > 1, join_words(map(repr, noise), most=len(noise))
+        several = len(noise) > 1
+        names = join_words(map(repr, noise), most=len(noise))
         sentences = [
             f"Kernel{'s' * several} {names} may be noise: no clear agreement with "
             "another kernel. Or the structure is in no other kernel, or the agreement "
@@ -190,7 +199,7 @@ class Diagnosis:
 def diagnose(
     model: Any, X: Any, *, leave_one_out: bool = True, max_samples: int = 2000
 ) -> Diagnosis:
-    r"""Say what each kernel of a fitted model contributes: structure, agreement, a copy, or noise.
+    r"""Say what each kernel contributes: structure, agreement, a copy or noise.
 
     A kernel **may be noise** if it has no clear agreement with any other kernel, as
     `mkclust.agreement` tests it: it is noise, or has structure that no other has, or
@@ -202,7 +211,7 @@ def diagnose(
     ----------
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+    X : array of shape (m, n, n) or (n, d), or list or dict of kernels or views
         What the model was fitted on, with two kernels or more.
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
@@ -212,8 +221,8 @@ def diagnose(
 
     Notes
     -----
-    If ``random_state`` is not an integer, k-means starts from the seed zero. With an approximation
-    the kernels are those of the features that the model learned.
+    If ``random_state`` is not an integer, k-means starts from the seed zero. With an
+    approximation the kernels are those of the features that the model learned.
 
     Any agreement counts, even that of a batch effect, or of two kernels precomputed
     from one noise view. If all kernels are from one view or copies, or samples are too
@@ -242,8 +251,10 @@ def diagnose(
         )
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
-        n, labels = len(model.labels_), to_host(model.labels_, None)
-        diagnosed, part = model, np.arange(n)
+        n = len(model.labels_)
+        labels = to_host(model.labels_, None)
+        diagnosed = model
+        part = np.arange(n)
         if n > max_samples or is_approximated(model) or hasattr(model, "anchors_"):
             part = sample_clusters(labels, max_samples)
             diagnosed, samples = _refit(model, samples, part)
@@ -264,15 +275,17 @@ def diagnose(
 
 
 def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
-    """Fit a model again on some samples, with exact kernels; return it, and its input."""
+    """Fit a model again on some samples with exact kernels; return its input, too."""
     if not is_approximated(model):
         parts = Parts(model, samples)
-        X, refitted = parts.take(part), parts.unfitted(model)
+        X = parts.take(part)
+        refitted = parts.unfitted(model)
         if model.LEARNS_FROM_ANCHORS:
             refitted.set_params(anchors=max(len(part), 2))
     else:
         # As the maps give them: the refit centers and scales them, as the fit did.
-        maps, block = model._source.features, as_blocks(samples).take(part)
+        maps = model._source.features
+        block = as_blocks(samples).take(part)
         features = replace(maps, means=None, floors=None).of_observed(block)
         kernels = tuple(to_host(F @ F.T) for F in features)
         X = Samples(
@@ -290,7 +303,10 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
-    k, rows, rounding = model.n_clusters, [], rounding_of_entries(stack)
+    """Return how clusters of single kernels, or of all but one, compare."""
+    k = model.n_clusters
+    rows = []
+    rounding = rounding_of_entries(stack)
     for p, kernel in enumerate(stack.kernels):
         given = float(to_host(kernel.diagonal()).sum())
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
@@ -320,7 +336,7 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
 
 
 def _compare_without(model: Any, stack: Stack, p: int) -> float:
-    """Return the adjusted Rand index of the clusters without a kernel, NaN if there are none."""
+    """Return the Rand index of clusters without a kernel, NaN if there are none."""
     rest = [q for q in range(stack.n_kernels) if q != p]
     # The same kernels of the same views: read again, each kernel would be a view of its
     # own.
@@ -329,11 +345,17 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
     refitted = unfitted_copy(model)
     try:
         solution = refitted.solve(others)
-        others = others if solution.stack is None else solution.stack
-        rows, used = refitted._rows(others, solution)[0], rest
+        if solution.stack is not None:
+            others = solution.stack
+
+        rows = refitted._rows(others, solution)[0]
+        used = rest
         if solution.coefficients is not None:
             used = [rest[q] for q in np.flatnonzero(solution.coefficients)]
-        root = root_of(others, solution) if _form(model) == "components" else None
+        root = None
+        if _form(model) == "components":
+            root = root_of(others, solution)
+
         return _agreement(model, rows, root, used)
     except ValueError:  # the other kernels may tell too few samples apart
         return np.nan
@@ -347,8 +369,9 @@ def _form(model: Any) -> str:
 def _agreement(
     model: Any, rows: Array, root: Float | None, kernels: Sequence[int]
 ) -> float:
-    """Return how far clusters of rows agree with the model's, on samples that some kernels have."""
-    observed, seen = getattr(model, "observed_", None), np.arange(len(model.labels_))
+    """Return how far clusters of rows agree with the model's, where kernels know."""
+    observed = getattr(model, "observed_", None)
+    seen = np.arange(len(model.labels_))
     if observed is not None:
         if hasattr(model, "bank_"):
             kernels = [model.bank_.kernel_views_[p] for p in kernels]

@@ -24,26 +24,31 @@ def check_fitted(model: Any) -> None:
 def fitted_index(model: Any) -> Any:
     """Return the index of the samples of a fit, for arrays their number."""
     index = training_index(model)
-    return len(model.labels_) if index is None else index
+    if index is None:
+        return len(model.labels_)
+    return index
 
 
 def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
-    """Return where the kernels came from: given as they are, a bank, or approximating features."""
+    """Return where kernels are from: given, of a bank, or of features."""
     if is_approximated(model):
         return "features"
-    return "bank" if hasattr(model, "bank_") else "given"
+    if hasattr(model, "bank_"):
+        return "bank"
+    return "given"
 
 
 def observed_samples(model: Any) -> dict[str, np.ndarray]:
-    """Return the numbers of the samples of every view, or given kernel; nothing if all have all."""
-    if (observed := getattr(model, "observed_", None)) is None:
+    """Return the samples of every view that lacks some, by their numbers."""
+    observed = getattr(model, "observed_", None)
+    if observed is None:
         return {}
     names = getattr(model, "view_names_in_", model.kernel_names_)
     return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
 
 
 def unfitted_copy(model: Any) -> Any:
-    """Return a copy to be fitted on views as they were understood, with an integer seed."""
+    """Return a copy to fit on views as they were understood, with an integer seed."""
     # Seeds that change from call to call would also change the clusters.
     return clone(model).set_params(views=None, random_state=integer_seed(model))
 
@@ -51,4 +56,6 @@ def unfitted_copy(model: Any) -> Any:
 def integer_seed(model: Any) -> int:
     """Return the model's seed, or zero if it is not an integer."""
     seed = model.random_state
-    return int(seed) if isinstance(seed, numbers.Integral) else 0
+    if isinstance(seed, numbers.Integral):
+        return int(seed)
+    return 0

@@ -17,7 +17,7 @@ LEAST_SHARE = 0.5
 def with_ids(
     frame: pd.DataFrame, index: Any, who: str, *, has_index: bool = True
 ) -> tuple[pd.DataFrame, str]:
-    """Return a frame by the ids of a fit, and the column that held these; "" if its index does.
+    """Return a frame by the ids of a fit, and the column that held these, if any.
 
     A column is used if each of its values is the id of one sample. Columns that hold
     some of the ids, or several that hold them all, are refused: rows would be matched
@@ -56,7 +56,7 @@ def with_ids(
 def _with_levels(
     frame: pd.DataFrame, index: Any, who: str, has_index: bool
 ) -> tuple[pd.DataFrame, str]:
-    """Return a frame by the columns that have the names of the levels of ids, if it has these."""
+    """Return a frame indexed by its columns named as levels of the ids."""
     names = list(index.names)
     if None not in names and set(names) <= set(frame.columns):
         return frame.set_index(names), join_words(names)
@@ -68,7 +68,7 @@ def _with_levels(
 def _refuse_position(
     frame: pd.DataFrame, index: Any, who: str, has_index: bool
 ) -> None:
-    """Refuse a default index, or ids that are written otherwise, beside ids that are no numbers."""
+    """Refuse rows without ids if those of the fit are not numbers of rows."""
     if not len(frame) or has_ids(frame.index) or whole_numbers(index) is not None:
         return
 
@@ -76,9 +76,10 @@ def _refuse_position(
     for place, name in enumerate(frame.columns):
         column = frame.iloc[:, place]
         is_text = all(isinstance(value, str) for value in column)
-        advice = (
-            id_advice(pd.Index(column), index) if is_text and column.is_unique else ""
-        )
+        advice = ""
+        if is_text and column.is_unique:
+            advice = id_advice(pd.Index(column), index)
+
         if advice:
             cure = f"its column {name!r} may hold ids, but {advice}"
             break
@@ -112,7 +113,10 @@ def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", 
     column = frame.iloc[:, place]
     known = column.dropna()
     different = pd.Index(known.unique())
-    n_shared = len(_shared(different, index)) if len(different) else 0
+    n_shared = 0
+    if len(different):
+        n_shared = len(_shared(different, index))
+
     if n_shared == 0:
         return "none"
 
@@ -123,7 +127,9 @@ def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", 
         return "all"
     if is_named or (is_text and n_shared >= LEAST_SHARE * len(different)):
         return "some"
-    return "some" if all_differ and n_shared == len(index) else "none"
+    if all_differ and n_shared == len(index):
+        return "some"
+    return "none"
 
 
 def _is_named(name: Hashable, index: Any) -> bool:
@@ -132,7 +138,8 @@ def _is_named(name: Hashable, index: Any) -> bool:
 
 def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
     """Return what keeps a column of ids from being used, and what to do about it."""
-    name, column = frame.columns[place], frame.iloc[:, place]
+    name = frame.columns[place]
+    column = frame.iloc[:, place]
     known = column.dropna()
     different = pd.Index(known.unique())
     others = different.difference(_shared(different, index))
@@ -140,7 +147,10 @@ def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
 
     if len(known) < len(column):
         n = len(column) - len(known)
-        return f"{found}: {n} of its cells are empty: drop these rows, then set_index({name!r})"
+        return (
+            f"{found}: {n} of its cells are empty: drop these rows, then "
+            f"set_index({name!r})"
+        )
     if not known.is_unique:
         repeated = known[known.duplicated()].iloc[0]
         return (
@@ -152,4 +162,7 @@ def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
             f"{found}; it also holds others, such as {others[:1].tolist()[0]!r}: pass "
             f"frame.set_index({name!r}), which leaves the rows of others out"
         )
-    return f"{found}: pass frame.set_index({name!r}), or rename it if these are other numbers"
+    return (
+        f"{found}: pass frame.set_index({name!r}), or rename it if these are other "
+        "numbers"
+    )

@@ -26,7 +26,7 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """The memory that a fit needs in addition to the data; ``print`` shows it as a table.
+    """The memory that a fit needs in addition to the data; ``print`` shows a table.
 
     Attributes
     ----------
@@ -46,13 +46,19 @@ class MemoryEstimate:
     available: int | None
 
     def strategy(self, available: int | None = None) -> str | None:
-        """Return the first strategy that fits into this machine's, or other, available bytes.
+        """Return the first strategy that fits into the available bytes.
 
         None if there is none; if the memory is unknown, all fit. Beyond 50,000 samples,
         kernels on the fly or in files would take hours, and are left out.
         """
-        limit = self.available if available is None else available
-        slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
+        limit = available
+        if available is None:
+            limit = self.available
+
+        slow: tuple[str, ...] = ()
+        if self.n_samples > MOST_ON_THE_FLY:
+            slow = ("on-the-fly", "streamed")
+
         fitting = (s for s, n in self.n_bytes.items() if limit is None or n <= limit)
         return next((strategy for strategy in fitting if strategy not in slow), None)
 
@@ -69,9 +75,10 @@ class MemoryEstimate:
         if self.available is None:
             return "\n".join([*lines, "The available memory is unknown."])
         name = self.strategy()
-        use = (
-            "none of these fits" if name is None else f"use {name}: {STRATEGIES[name]}"
-        )
+        use = "none of these fits"
+        if name is not None:
+            use = f"use {name}: {STRATEGIES[name]}"
+
         return "\n".join([*lines, f"Available: {in_units(self.available)}; {use}."])
 
 
@@ -86,7 +93,7 @@ def estimate_memory(
     dtype: Any = "float64",
     method: str = "simplemkkm",
 ) -> MemoryEstimate:
-    """Estimate how much memory a fit takes in addition to the data, within a factor of two.
+    """Estimate how much memory a fit takes, within a factor of two.
 
     A fit with exact kernels is refused by the same figures.
 
@@ -120,7 +127,10 @@ def estimate_memory(
     >>> estimate.strategy(available=16 * 2**30)
     'on-the-fly'
     """
-    views = n_kernels if n_views is None else n_views
+    views = n_kernels
+    if n_views is not None:
+        views = n_views
+
     sizes = {"n_samples": n_samples, "n_kernels": n_kernels, "n_clusters": n_clusters}
     sizes |= {"n_features": n_features, "n_components": n_components, "n_views": views}
     for name, value in sizes.items():
@@ -129,8 +139,11 @@ def estimate_memory(
         raise ValueError(f"dtype={dtype!r}: pass 'float32' or 'float64'")
     if method not in METHODS:
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
-    n, m, k = n_samples, n_kernels, n_clusters
-    kind, size = METHODS[method], np.dtype(dtype).itemsize
+    n = n_samples
+    m = n_kernels
+    k = n_clusters
+    kind = METHODS[method]
+    size = np.dtype(dtype).itemsize
     columns_read = {"dense": n_features, "on-the-fly": n_features, "streamed": 0}
     n_bytes = {
         storage: fit_bytes(kind, storage, n, m, k, itemsize=size, n_features=columns)

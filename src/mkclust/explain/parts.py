@@ -16,14 +16,17 @@ from mkclust.methods.same_input import is_approximated
 
 
 class Parts:
-    """Input of any form that ``fit`` of a model takes, of which some samples can be taken."""
+    """Input in any form that a model takes, some of whose samples can be taken."""
 
     def __init__(self, model: Any, X: Any):
         # Features are made from views, whatever these might be taken for otherwise.
-        kernels = (
-            default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-        )
-        expected, options = expected_input(kernels), model.table_options
+        if is_approximated(model):
+            kernels = default_bank(True, "gaussian")
+        else:
+            kernels = model.kernels
+
+        expected = expected_input(kernels)
+        options = model.table_options
         self.samples = read_samples(X, expected=expected, options=options)
         self.n_samples = self.samples.n_samples
         self.kernels: Any = "precomputed"  # for parts: the kinds of views are fixed
@@ -31,11 +34,18 @@ class Parts:
         if self.samples.kind != "kernels":
             several = self.samples.kind == "views"
             is_bank = isinstance(kernels, KernelBank)
-            bank = kernels if is_bank else default_bank(several, kernels, model.scale)
+            bank = kernels
+            if not is_bank:
+                bank = default_bank(several, kernels, model.scale)
+
             if bank.rules is not None and not self.samples.is_lazy:
                 # By the samples that the fit made kernels of, if there was one.
                 seen = getattr(model, "_covered", None)
-                fitted = self.samples if seen is None else self.samples.take(seen)
+                if seen is None:
+                    fitted = self.samples
+                else:
+                    fitted = self.samples.take(seen)
+
                 bank = with_rules_by_name(bank, fitted)
                 rules = bank.rules.items()
                 self._pairs = [
@@ -48,7 +58,8 @@ class Parts:
         taken = self.samples.take(rows).computed()
         if not self._pairs:
             return taken
-        parts, missing = taken.by_name, self.samples.missing
+        parts = taken.by_name
+        missing = self.samples.missing
         for name in self._pairs:
             observed = np.arange(self.n_samples)
             if missing is not None:
@@ -60,7 +71,7 @@ class Parts:
         return replace(taken, parts=tuple(parts.values()))
 
     def unfitted(self, model: Any) -> Any:
-        """Return a copy of a model that can be fitted on parts, with an integer seed."""
+        """Return a copy of a model to fit on parts, with an integer seed."""
         copy = unfitted_copy(model)
         if is_approximated(model):
             return copy

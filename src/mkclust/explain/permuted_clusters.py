@@ -23,7 +23,7 @@ class PermutedClusters:
     seed: int
 
     def of(self, name: str, known: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield clusters of the known samples of a variable, whatever the others are called."""
+        """Yield permuted clusters of the known samples of a variable."""
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         if self.groups is None:
             for _ in range(self.n_permutations):
@@ -35,12 +35,13 @@ class PermutedClusters:
             yield permuted[known]
 
     def count_orders(self) -> int:
-        """Return how many different orders of the clusters there are among those of groups."""
+        """Return the number of different orders of the clusters."""
         rng = np.random.default_rng(self.seed)
 
         return len({permuted.tobytes() for permuted in self._of_groups(rng)})
 
     def _of_groups(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Yield clusters permuted within groups and between groups of one size."""
         assert self.groups is not None
         has_cluster = self.clusters >= 0
         clusters = self.clusters[has_cluster]

@@ -74,7 +74,8 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     clusters, own = np.unique(labels[known], return_inverse=True)
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
-    embedded, sizes = model._rows_of(model.embedding_)[known], np.bincount(own)
+    embedded = model._rows_of(model.embedding_)[known]
+    sizes = np.bincount(own)
     rows = compared_rows(embedded, model._root)
     centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
     margin[known] = margins(embedded, own, centers, model._root)

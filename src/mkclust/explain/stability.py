@@ -1,5 +1,6 @@
 """How far clusters stay the same with other samples, or other landmarks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -71,7 +72,9 @@ class Stability:
         """Return the reading in words."""
         shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
         drawn = f"on {self.size} of {len(self.samples)} samples"
-        drawn = drawn if self.vary == "samples" else "with other landmarks"
+        if self.vary != "samples":
+            drawn = "with other landmarks"
+
         return (
             f"{self.method}, {len(self.agreements)} refits {drawn}\n\nClusters of a "
             f"refit agree with the model's to {self.mean:.2f} on average, and to "
@@ -82,13 +85,17 @@ class Stability:
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
-        depends, advice = DEPENDS[self.vary], ADVICE[self.vary]
+        depends = DEPENDS[self.vary]
+        advice = ADVICE[self.vary]
         level = stability_level(self.mean)
         if level == "high":
             return f"High: the clusters do not depend {depends}."
         if level == "low":
             return f"Low: the clusters depend {depends}; {advice}{DOUBT[self.vary]}."
-        return f"Middling: to which cluster some samples belong depends {depends}; {advice}."
+        return (
+            f"Middling: to which cluster some samples belong depends {depends}; "
+            f"{advice}."
+        )
 
     __repr__ = summary
 
@@ -103,7 +110,7 @@ def stability(
     max_samples: int = 2000,
     random_state: Any = 0,
 ) -> Stability:
-    """Say how far a model's clusters stay the same with other samples, or other landmarks.
+    """Say how far clusters stay the same with other samples, or other landmarks.
 
     The model is fitted again on random parts of the samples, or on all samples with
     features drawn from other landmarks. The clusters of each refit are matched with the
@@ -118,7 +125,7 @@ def stability(
     model : MultipleKernelClusterer
         A fitted estimator; for ``vary="landmarks"`` one with a random
         ``approximation``.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+    X : array of shape (m, n, n) or (n, d), or list or dict of kernels or views
         The data that the model was fitted on; files and dask arrays are allowed.
     vary : {"samples", "landmarks"}, default="samples"
         What is drawn again for each refit. With new landmarks, k-means also gets new
@@ -149,17 +156,29 @@ def stability(
     if vary not in DEPENDS:
         raise ValueError(f"vary={vary!r}: pass 'samples' or 'landmarks'")
     if n_resamples is None:
-        n_resamples = 20 if vary == "samples" else 5
+        n_resamples = 5
+        if vary == "samples":
+            n_resamples = 20
     check_parameter("n_resamples", n_resamples, Count())
     check_parameter("max_samples", max_samples, Count())
     check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
-    rng, covered, n_all = seeded(random_state), model._covered, len(model.labels_)
+    rng = seeded(random_state)
+    covered = model._covered
+    n_all = len(model.labels_)
     model, samples = known_again(model, X)
-    labels, n, k = to_host(model.labels_, None), samples.n_samples, model.n_clusters
-    parts, size = Parts(model, samples), min(round(fraction * n), max_samples)
-    refitted, approximation = parts.unfitted(model), model.approximation
+    labels = to_host(model.labels_, None)
+    n = samples.n_samples
+    k = model.n_clusters
+    parts = Parts(model, samples)
+    size = min(round(fraction * n), max_samples)
+    refitted = parts.unfitted(model)
+    approximation = model.approximation
     if vary == "landmarks":
-        size, seeds = n, seeds_of(approximation) if approximation is not None else ()
+        size = n
+        seeds: Sequence[str] = ()
+        if approximation is not None:
+            seeds = seeds_of(approximation)
+
         if not seeds:
             raise ValueError(
                 f"vary='landmarks' with approximation={approximation!r}: it draws "
@@ -178,10 +197,13 @@ def stability(
         components = getattr(approximation, "n_components", None)
         if isinstance(components, int | np.integer):
             refitted.set_params(approximation__n_components=min(int(components), size))
-    n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
+    n_stayed = np.zeros(n)
+    n_drawn = np.zeros(n)
+    agreements = np.empty(n_resamples)
     with silence():  # the fit itself has warned
         for index in range(n_resamples):
-            part, given = np.arange(n), samples
+            part = np.arange(n)
+            given = samples
             if vary == "samples":
                 part = draw(rng, n, size)
                 given = parts.take(part)
@@ -189,7 +211,8 @@ def stability(
                 refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
             found = to_host(refitted.fit(given).labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
-            part, found = part[known], found[known]
+            part = part[known]
+            found = found[known]
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
             agreements[index] = (

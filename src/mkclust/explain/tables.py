@@ -45,20 +45,28 @@ class AlignedTable:
     @property
     def n_missing(self) -> int:
         """Number of empty cells."""
-        numbers = self.numbers.data if issparse(self.numbers) else self.numbers
+        if issparse(self.numbers):
+            numbers = self.numbers.data
+        else:
+            numbers = self.numbers
+
         return int(
             np.isnan(numbers).sum()
             + sum(each.isna().sum() for _, each in self.categories)
         )
 
     def is_id(self, name: str) -> bool:
-        """Return whether a column of numbers or categories looks like the ids of the samples."""
+        """Return whether a column looks like ids of the samples."""
         categories = dict(self.categories)
         if name in categories:
             return looks_like_an_id(name, categories[name])
 
         column = self.numbers[:, [self.columns.index(name)]]
-        values = column.toarray() if issparse(column) else np.asarray(column)
+        if issparse(column):
+            values = column.toarray()
+        else:
+            values = np.asarray(column)
+
         values = values[:, 0]
         is_complete = bool(np.isfinite(values).all())
         if name in self.whole and is_complete:
@@ -70,15 +78,20 @@ class AlignedTable:
 def read_tables(
     tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None
 ) -> list[AlignedTable]:
-    """Return a table or several, or one of columns by name, in the order of the samples of a fit.
+    """Return tables, or columns by name, in the order of the samples of a fit.
 
     `index` holds the ids, or is the number of samples; `observed` those of views that
     lack some.
     """
-    observed, names = observed or {}, dict[str, list[str]]()
+    observed = observed or {}
+    names = dict[str, list[str]]()
     if isinstance(tables, Samples):
-        tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
-        names, index, observed = tables.columns, tables.n_samples, tables.observed
+        if not isinstance(index, int):
+            tables = read_samples(tables, ids=index)
+
+        names = tables.columns
+        index = tables.n_samples
+        observed = tables.observed
         tables = {
             name: part.reset_index(drop=True)
             if isinstance(part, pd.DataFrame)
@@ -115,7 +128,12 @@ def _is_column(thing: Any) -> bool:
 def _read(
     name: str, thing: Any, index: Any, columns: Any, observed: np.ndarray | None
 ) -> AlignedTable:
-    who, n = f"table {name!r}", index if isinstance(index, int) else len(index)
+    """Return one table in the order of the samples of a fit."""
+    who = f"table {name!r}"
+    n = index
+    if not isinstance(index, int):
+        n = len(index)
+
     table = as_table(thing, who)
     if len(table.values.shape) != 2:
         raise ValueError(
@@ -131,12 +149,14 @@ def _read(
         isinstance(index, int) or not has_ids(index)
     )
     if by_position and observed is not None and n_rows == len(observed) < n:
-        samples, rows = observed, np.arange(n_rows)
+        samples = observed
+        rows = np.arange(n_rows)
     else:
         rows = match_rows(n_rows if table.index is None else table.index, index, who)
         if observed is not None:  # the fit has used nothing else
             rows = np.where(np.isin(np.arange(n), observed), rows, -1)
-        samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
+        samples = np.flatnonzero(rows >= 0)
+        rows = rows[rows >= 0]
     if table.is_frame:
         aligned = _read_frame(name, table.values.iloc[rows], samples)
         return replace(aligned, id_column=id_column)
@@ -146,17 +166,28 @@ def _read(
         columns = names or [f"column {place}" for place in range(table.values.shape[1])]
     titles = tuple(map(str, columns))
     numbers = _numbers(table, who)[rows]
-    whole = frozenset(titles) if numbers.dtype.kind in "iu" else frozenset[str]()
+    if numbers.dtype.kind in "iu":
+        whole = frozenset(titles)
+    else:
+        whole = frozenset[str]()
+
     return AlignedTable(name, samples, titles, numbers, whole=whole)
 
 
 def _numbers(table: Table, who: str) -> Any:
+    """Return the values of a table as numbers in NumPy or CSR."""
     values = table.values
     if issparse(values):
         return csr_array(values)
-    values = to_host(values, None) if is_foreign(values) else np.asarray(values)
+    if is_foreign(values):
+        values = to_host(values, None)
+    else:
+        values = np.asarray(values)
+
     try:
-        return values if values.dtype.kind in "fiub" else values.astype(float)
+        if values.dtype.kind in "fiub":
+            return values
+        return values.astype(float)
     except (TypeError, ValueError):
         raise ValueError(
             f"{who} holds {values.dtype} entries that are not numbers: pass a data "
@@ -165,9 +196,18 @@ def _numbers(table: Table, who: str) -> Any:
 
 
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
-    columns, numbers, categories, skipped, whole = [], [], [], {}, []
+    """Return a frame as numbers and categories, with what was left out."""
+    columns = []
+    numbers = []
+    categories = []
+    skipped = {}
+    whole = []
     for place, label in enumerate(frame.columns):
-        title = f"column {label}" if isinstance(label, int | np.integer) else str(label)
+        if isinstance(label, int | np.integer):
+            title = f"column {label}"
+        else:
+            title = str(label)
+
         column = read_column(frame, place)
         if column.kind == "number":
             columns.append(title)
@@ -185,6 +225,10 @@ def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedT
                 .map(str, na_action="ignore")
             )
             categories.append((title, pd.Categorical(values, levels)))
-    matrix = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
+    if numbers:
+        matrix = np.column_stack(numbers)
+    else:
+        matrix = np.empty((len(frame), 0))
+
     known = tuple(columns), matrix, tuple(categories), skipped
     return AlignedTable(name, samples, *known, frozenset(whole))

@@ -1,4 +1,4 @@
-"""Displays of a fit, in scikit-learn's style: dataclasses of plain arrays with ``plot(ax=None)``.
+"""Displays of a fit in scikit-learn's style: arrays with ``plot(ax=None)``.
 
 ``from_estimator(model, ax=None)`` takes the arrays from a fitted model. If axes are
 given, nothing touches matplotlib's global state, and no screen is needed.

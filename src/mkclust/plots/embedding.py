@@ -59,15 +59,14 @@ class EmbeddingDisplay(Display):
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
-        self.samples, self.sizes = (
-            sample_clusters(labels, self.max_samples),
-            cluster_sizes(labels),
-        )
+        self.samples = sample_clusters(labels, self.max_samples)
+        self.sizes = cluster_sizes(labels)
         self.embedding = to_host(select(self.embedding, self.samples))
         self.labels = labels[self.samples]
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        """Return the embedding and clusters of a fit, and classes if given."""
         return {
             "embedding": model._rows_of(model.embedding_),
             "labels": model.labels_,
@@ -129,6 +128,7 @@ class EmbeddingDisplay(Display):
         return 6.2, 5.4
 
     def _words(self) -> str:
+        """Return what the picture shows, in words."""
         n = sum(self.sizes.values())
         text = "The two axes along which the samples spread most."
         if self.is_map:
@@ -139,13 +139,19 @@ class EmbeddingDisplay(Display):
         if len(self.sizes) <= MAX_NAMED:
             text += " Labels: cluster (samples)."
         if len(self.samples) < n:
-            text += f" {len(self.samples):,} of {n:,} samples drawn, clusters in proportion."
+            text += (
+                f" {len(self.samples):,} of {n:,} samples drawn, clusters in "
+                "proportion."
+            )
         return text
 
     def _draw(self, ax: Any) -> None:
+        """Draw the samples in the plane, with a label at the center of each cluster."""
         from matplotlib.patheffects import withStroke
 
-        clusters, k, n = list(self.sizes), len(self.sizes), sum(self.sizes.values())
+        clusters = list(self.sizes)
+        k = len(self.sizes)
+        n = sum(self.sizes.values())
         colors = dict(zip(clusters, np.resize(PALETTE, k).tolist(), strict=True))
         # In random order, so that no cluster is painted over by the next ones.
         self.drawn_order = np.random.default_rng(0).permutation(len(self.points))

@@ -41,7 +41,8 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
         figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white"
     )
     axes: Any = figure.subplot_mosaic(panels, height_ratios=heights)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
+    engine: Any = figure.get_layout_engine()
+    engine.set(w_pad=0.12, h_pad=0.12)
     KernelWeightsDisplay.from_estimator(model, ax=axes["weights"])
     agreement = getattr(model, "agreement_", None)
     if agreement is not None and len(model.history_) == 1:

@@ -1,4 +1,4 @@
-"""Small matrices as shades: what views share, clusters against classes, features of clusters."""
+"""Small matrices as shades: shared by views, clusters by classes, features."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,13 +51,19 @@ class AgreementDisplay(Display):
         return side + 0.5, side
 
     def _words(self) -> str:
+        """Return how much any two views share, in words."""
         pairs = np.asarray(self.alignments)[~np.eye(len(self.kernel_names), dtype=bool)]
-        brackets = (
-            "" if np.all(self.weights) else " In brackets: views that are not used."
+        brackets = " In brackets: views that are not used."
+        if np.all(self.weights):
+            brackets = ""
+
+        return (
+            f"Two views share {format_range(pairs)}: 1 means copies, 0 "
+            f"nothing.{brackets}"
         )
-        return f"Two views share {format_range(pairs)}: 1 means copies, 0 nothing.{brackets}"
 
     def _draw(self, ax: Any) -> None:
+        """Draw the shares of all pairs of views."""
         values = np.asarray(self.alignments, dtype=float)
         names = [
             shorten(name) if weight > 0 else f"({shorten(name)})"
@@ -73,7 +79,10 @@ class AgreementDisplay(Display):
             label.set(rotation=45, ha="right", rotation_mode="anchor")
         if not ax.texts:
             ax.figure.colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
-        note = "" if np.all(self.weights) else "in brackets: not used"
+        note = "in brackets: not used"
+        if np.all(self.weights):
+            note = ""
+
         set_titles(ax, "What every two views share", note)
 
 
@@ -104,7 +113,8 @@ class ClassesDisplay(Display):
     y: Any
 
     def __post_init__(self) -> None:
-        labels, y = to_host(self.labels, None), to_host(self.y, None)
+        labels = to_host(self.labels, None)
+        y = to_host(self.y, None)
         # Classes of several types have no order, so that they cannot be sorted.
         codes, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
         table = pd.crosstab(labels[labels >= 0], codes).set_axis(classes, axis=1)
@@ -117,6 +127,7 @@ class ClassesDisplay(Display):
         return max(4.5, 0.35 * c + 2.0), max(3.5, 0.3 * k + 1.5)
 
     def _words(self) -> str:
+        """Return how clusters and classes match, in words."""
         largest = self.counts.max(axis=1).sum() / self.counts.to_numpy().sum()
         return (
             f"Shades are shares of a class. {largest:.0%} of the samples are of the "
@@ -124,6 +135,7 @@ class ClassesDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
+        """Draw the number of samples of every cluster in every class."""
         counts = self.counts.to_numpy()
         shares = counts / counts.sum(axis=0)
         rows = [str(cluster) for cluster in self.counts.index]
@@ -167,6 +179,7 @@ class DescriptionDisplay(Display):
         return min(3.6 + 0.5 * max(k, 3), 16.0), min(1.7 + 0.25 * max(d, 4), 24.0)
 
     def _words(self) -> str:
+        """Return what the shades mean, in words."""
         if np.isnan(self.differences).all():
             return "No feature stands out."
         largest = np.nanargmax(np.abs(self.differences))
@@ -178,6 +191,7 @@ class DescriptionDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
+        """Draw how far the features of every cluster are from the rest."""
         from matplotlib.colors import LinearSegmentedColormap
 
         title = "What sets the clusters apart"
@@ -218,10 +232,14 @@ def _draw_matrix(
     cells: list[list[Any]],
     **shades: Any,
 ) -> Any:
-    """Draw a matrix as shades, its cells written out if they are few; return the image."""
+    """Draw a matrix as shades, with numbers if it is small; return the image."""
     image = ax.imshow(values, interpolation="nearest", **shades)
     for axis, names, limit in ((ax.yaxis, rows, 60), (ax.xaxis, columns, 25)):
-        every, size = -(-len(names) // limit), 9 if len(names) <= 30 else 7
+        every = -(-len(names) // limit)
+        size = 7
+        if len(names) <= 30:
+            size = 9
+
         # A dollar sign in a name is not a formula.
         axis.set_ticks(
             range(0, len(names), every), names[::every], size=size, parse_math=False
@@ -231,7 +249,10 @@ def _draw_matrix(
     # The numbers of more columns would not fit into their cells.
     for (row, column), value in np.ndenumerate(values) if len(columns) <= 12 else ():
         red, green, blue, _ = image.to_rgba(value)
-        color = INK if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55 else "white"
+        color = "white"
+        if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55:
+            color = INK
+
         text = cells[row][column]
         ax.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     return image

@@ -10,7 +10,7 @@ def cluster_sizes(labels: np.ndarray) -> dict[int, int]:
 
 
 def sample_clusters(labels: np.ndarray, count: int) -> np.ndarray:
-    """Return about `count` rising indices of labeled samples: in proportion, all clusters."""
+    """Return some rising indices of labeled samples, in proportion to clusters."""
     known = np.flatnonzero(labels >= 0)
     if len(known) <= count:
         return known

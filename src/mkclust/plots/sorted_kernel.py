@@ -39,7 +39,7 @@ class SortedKernelDisplay(Display):
     >>> from mkclust.plots import SortedKernelDisplay
     >>> display = SortedKernelDisplay(kernel=np.eye(4), labels=[0, 0, 1, 1])
     >>> display.caption
-    'Two samples of one cluster have a mean similarity of 0, two of different clusters 0.'
+    'Two samples of one cluster have a mean similarity of 0, ...'
     """
 
     kernel: Any
@@ -49,13 +49,16 @@ class SortedKernelDisplay(Display):
     note: str = ""
 
     def __post_init__(self) -> None:
-        self.kernel, self.labels = to_host(self.kernel), to_host(self.labels, None)
-        self.sizes = cluster_sizes(self.labels) if self.sizes is None else self.sizes
+        self.kernel = to_host(self.kernel)
+        self.labels = to_host(self.labels, None)
+        if self.sizes is None:
+            self.sizes = cluster_sizes(self.labels)
 
     @classmethod
     def _read(
         cls, model: Any, X: Any, max_samples: int = 500, **options: Any
     ) -> dict[str, Any]:
+        """Return the mixed kernel of some samples of a fit, sorted by cluster."""
         labels = to_host(model.labels_, None)
         sizes = cluster_sizes(labels)
         # Others have no kernels.
@@ -64,33 +67,40 @@ class SortedKernelDisplay(Display):
         kernel = to_host(model.mixed_kernel(X, samples))
         same = labels[samples][:, None] == labels[samples]
         order = np.lexsort((-(kernel * same).sum(axis=1), labels[samples]))
-        note, n = (
-            model.describe_mixed_kernel().replace(" (", "\n(", 1),
-            sum(sizes.values()),
-        )
+        note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
+        n = sum(sizes.values())
         if len(samples) < n:
             note += f"\n{len(samples):,} of {n:,} samples drawn, clusters in proportion"
             note += ", from the anchors" * hasattr(model, "anchors_")
-        kernel, samples = kernel[np.ix_(order, order)], samples[order]
+        kernel = kernel[np.ix_(order, order)]
+        samples = samples[order]
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
         return {**drawn, "sizes": sizes, "note": note, **options}
 
     def _words(self) -> str:
+        """Return the mean similarities within and between clusters, in words."""
         same = self.labels[:, None] == self.labels
         pairs = ~np.eye(len(same), dtype=bool)
         if not (same & pairs).any() or same.all():
             return "Similarities of the samples, sorted by cluster."
-        within, between = self.kernel[same & pairs].mean(), self.kernel[~same].mean()
+        within = self.kernel[same & pairs].mean()
+        between = self.kernel[~same].mean()
         return (
             f"Two samples of one cluster have a mean similarity of {within:.3g}, two "
             f"of different clusters {between:.3g}."
         )
 
     def _draw(self, ax: Any) -> None:
-        s, sizes = len(self.labels), self.sizes or {}
+        """Draw similarities as shades, with frames around the clusters."""
+        s = len(self.labels)
+        sizes = self.sizes or {}
         starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
         ends = np.r_[starts[1:], s]
-        others = self.kernel[~np.eye(s, dtype=bool)] if s > 1 else self.kernel
+        if s > 1:
+            others = self.kernel[~np.eye(s, dtype=bool)]
+        else:
+            others = self.kernel
+
         # A few entries, such as those of samples with themselves, would take all
         # shades.
         low, high = np.quantile(others, [0.01, 0.99])
@@ -107,10 +117,8 @@ class SortedKernelDisplay(Display):
             ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.
         wide = ends - starts >= s / 32
-        middles, clusters = (
-            ((starts + ends) / 2)[wide],
-            self.labels[starts][wide].tolist(),
-        )
+        middles = ((starts + ends) / 2)[wide]
+        clusters = self.labels[starts][wide].tolist()
         ax.set_yticks(
             middles, [f"{cluster} ({sizes[cluster]:,})" for cluster in clusters]
         )
@@ -121,7 +129,10 @@ class SortedKernelDisplay(Display):
         bar = ax.figure.colorbar(image, ax=ax, extend="both", extendfrac=0.02)
         bar.ax.tick_params(labelsize=8, length=2)
         bar.set_label("similarity", fontsize=9)
-        title = f"Similarities sorted by cluster ({len(sizes)} cluster{'s' * (len(sizes) != 1)})"
+        title = (
+            f"Similarities sorted by cluster ({len(sizes)} "
+            f"cluster{'s' * (len(sizes) != 1)})"
+        )
         set_titles(
             ax, title, f"cluster\n{self.note}".strip(), "cluster (number of samples)"
         )

@@ -75,7 +75,7 @@ class Display:
         return cls(**cls._read(model, X, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw in given axes, or in those of a new figure; return the display itself."""
+        """Draw in given axes, or in those of a new figure; return the display."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -85,7 +85,8 @@ class Display:
                     "installed: pip install 'mkclust[plot]'"
                 ) from error
             _, ax = plt.subplots(figsize=self.figsize, layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         self._draw(ax)
         return self
 
@@ -116,8 +117,11 @@ def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> 
 
 def shorten(name: Any, limit: int = 26) -> str:
     """Return a name, without its middle if it is too long for a tick label."""
-    name, half = printable(name), (limit - 1) // 2
-    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
+    name = printable(name)
+    half = (limit - 1) // 2
+    if len(name) <= limit:
+        return name
+    return f"{name[:half]}…{name[-half:]}"
 
 
 def format_range(values: np.ndarray) -> str:
@@ -125,4 +129,6 @@ def format_range(values: np.ndarray) -> str:
     first, last = (
         f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max())
     )
-    return first if first == last else f"{first} to {last}"
+    if first == last:
+        return first
+    return f"{first} to {last}"

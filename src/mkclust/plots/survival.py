@@ -36,7 +36,8 @@ class SurvivalDisplay(Display):
     Examples
     --------
     >>> from mkclust.plots import SurvivalDisplay
-    >>> display = SurvivalDisplay(times=[1, 2, 3, 4], events=[1, 1, 0, 1], labels=[0, 0, 0, 0])
+    >>> events = [1, 1, 0, 1]
+    >>> display = SurvivalDisplay(times=[1, 2, 3, 4], events=events, labels=[0, 0, 0, 0])
     >>> display.curves[0][1].tolist(), display.medians
     ([0.75, 0.5, 0.0], {0: 2.0})
     """
@@ -52,17 +53,13 @@ class SurvivalDisplay(Display):
             np.asarray(each, dtype=float) for each in (self.times, self.events)
         )
         known = np.isfinite(times) & np.isfinite(events) & (labels >= 0)
-        self.times, self.events, self.labels = (
-            times[known],
-            events[known],
-            labels[known],
-        )
+        self.times = times[known]
+        self.events = events[known]
+        self.labels = labels[known]
         self.curves = {}
         for cluster in np.unique(self.labels).tolist():
-            own, happened = (
-                self.times[self.labels == cluster],
-                self.events[self.labels == cluster],
-            )
+            own = self.times[self.labels == cluster]
+            happened = self.events[self.labels == cluster]
             steps, deaths = np.unique(own[happened == 1], return_counts=True)
             shares = np.cumprod(1 - deaths / np.sum(own >= steps[:, None], axis=1))
             self.curves[cluster] = steps, shares
@@ -79,7 +76,7 @@ class SurvivalDisplay(Display):
 
     @property
     def medians(self) -> dict[int, float]:
-        """The time until half of the samples of each cluster have had an event; NaN if never."""
+        """The median time to an event in each cluster; NaN if it is not reached."""
         found = {c: steps[shares <= 0.5] for c, (steps, shares) in self.curves.items()}
         return {
             cluster: float(min(steps, default=np.nan))
@@ -90,6 +87,7 @@ class SurvivalDisplay(Display):
         return 6.2, 3.9 + 0.19 * len(self.curves)
 
     def _words(self) -> str:
+        """Return the median of every cluster, in words."""
         return (
             f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} "
             "with an event: the share of each cluster that has had none. Ticks: "
@@ -97,17 +95,17 @@ class SurvivalDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
+        """Draw the curve of every cluster, and how many are still at risk."""
         from matplotlib.ticker import MaxNLocator
 
         end = float(self.times.max(initial=0)) or 1.0
         ticks = np.asarray(MaxNLocator(6).tick_values(0, end))
         ticks = ticks[(ticks >= 0) & (ticks <= end)]
         for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
-            own, color = (
-                self.times[self.labels == cluster],
-                PALETTE[cluster % len(PALETTE)],
-            )
-            x, y = np.r_[0, steps, own.max()], np.r_[1, shares, min(shares, default=1)]
+            own = self.times[self.labels == cluster]
+            color = PALETTE[cluster % len(PALETTE)]
+            x = np.r_[0, steps, own.max()]
+            y = np.r_[1, shares, min(shares, default=1)]
             ax.step(x, y, where="post", color=color, linewidth=1.6)
             censored = own[self.events[self.labels == cluster] == 0]
             at = np.searchsorted(steps, censored, side="right")
@@ -134,6 +132,7 @@ class SurvivalDisplay(Display):
         )
 
     def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
+        """Write a text below the axes, in a row of the table of those at risk."""
         place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
         place |= {
             "textcoords": "offset points",

@@ -69,17 +69,27 @@ class KernelWeightsDisplay(Display):
         return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
 
     def _words(self) -> str:
+        """Return which view has the largest weight, in words."""
         largest = np.nanmax(self.weights)
         holders = np.asarray(self.kernel_names, object)[largest - self.weights < 5e-4]
         known = self.alignments[np.isfinite(self.alignments)]
-        run = f" Alignments: {format_range(known)}." if len(known) else ""
+        run = ""
+        if len(known):
+            run = f" Alignments: {format_range(known)}."
+
         return (
             f"The largest weight, {largest:.3f}, is that of {join_words(holders)}.{run}"
         )
 
     def _draw(self, ax: Any) -> None:
+        """Draw a bar to the left for every weight, one to the right for alignments."""
         m = len(self.weights)
-        rows, size, every = np.arange(m), 9 if m <= 16 else 7.5, -(-m // MAX_NAMED)
+        rows = np.arange(m)
+        size = 7.5
+        if m <= 16:
+            size = 9
+
+        every = -(-m // MAX_NAMED)
         # Both sides have the same width, so that small weights (1/m on average) stay
         # visible.
         for values, top, color, side, decimals in (
@@ -104,7 +114,8 @@ class KernelWeightsDisplay(Display):
         ax.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
         # At least as high as four bars, so that one or two kernels are not drawn as
         # slabs.
-        middle, half = (m - 1) / 2, max(m, 4) / 2 + 0.1
+        middle = (m - 1) / 2
+        half = max(m, 4) / 2 + 0.1
         ax.set(xlim=(-1.3, 1.3), ylim=(middle + half, middle - half))
         ax.set_xticks([-0.5, 0.5], ["weight", "alignment"], fontweight="bold")
         ax.xaxis.tick_top()

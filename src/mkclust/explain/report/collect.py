@@ -1,4 +1,4 @@
-"""Everything that the report of a fit says, computed by the functions of `mkclust.explain`."""
+"""Everything that the report of a fit says, computed by `mkclust.explain`."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -40,25 +40,34 @@ def collect(
     n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> SimpleNamespace:
-    """Return everything that the report of a fitted model says, None for what is not known."""
+    """Return everything that the report of a fit says, None for what is unknown."""
     check_fitted(model)
-    labels, several = np.asarray(model.labels_), len(model.kernel_names_) > 1
+    labels = np.asarray(model.labels_)
+    several = len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
     covered, samples = known_again(model, X)
     data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
-    data.y = None if y is None else _in_order(y, model)
+    data.y = None
+    if y is not None:
+        data.y = _in_order(y, model)
+
     data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
-    data.agreement = model.agreement_ if several else None
+    data.agreement = None
+    if several:
+        data.agreement = model.agreement_
+
     data.annotation = _annotation(model, annotation)
     data.n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), observed_samples(model))
         data.n_filled = sum(table.n_missing for table in tables)
     with silence():  # the fit itself has warned
-        data.scores, views = sample_scores(model), views_of_features(covered, samples)
-        data.description = (
-            describe(covered, samples.only(views), n_features=5) if views else None
-        )
+        data.scores = sample_scores(model)
+        views = views_of_features(covered, samples)
+        data.description = None
+        if views:
+            data.description = describe(covered, samples.only(views), n_features=5)
+
         data.diagnosis = None
         if several:
             n = min(len(covered.labels_), refit_size(model))
@@ -66,10 +75,14 @@ def collect(
             data.diagnosis = diagnose(
                 covered, samples, leave_one_out=quick, max_samples=n
             )
-        data.agreed_ari = _agreed_ari(covered, samples) if several else None
+        data.agreed_ari = None
+        if several:
+            data.agreed_ari = _agreed_ari(covered, samples)
+
         data.stability = _stability(model, X, n_resamples)
         data.suggestion = _suggestion(covered, samples, alternatives)
-    known, data.class_scores = data.known, None
+    known = data.known
+    data.class_scores = None
     groups = pd.Series(data.scores.silhouette[known]).groupby(labels[known])
     found = groups.agg(
         size="size", mean="mean", negative=lambda each: (each < 0).mean()
@@ -94,7 +107,7 @@ def collect(
 
 
 def _annotation(model: Any, given: Any) -> Annotation | None:
-    """Return the tests of variables against the clusters; of a table, made by `annotate`."""
+    """Return the tests of variables, or make those of a table."""
     if given is None or isinstance(given, Annotation):
         return given
     return annotate(model, given)
@@ -107,8 +120,9 @@ def refit_size(model: Any) -> int:
 
 
 def _in_order(y: Any, model: Any) -> np.ndarray:
-    """Return given classes in the order of the labels, those of a Series by its index."""
-    index, n = index_of(y), len(model.labels_)
+    """Return classes in the order of the labels; those of a Series by its index."""
+    index = index_of(y)
+    n = len(model.labels_)
     values = to_host(y, None)
     if index is not None:
         values = values[match_rows(index, fitted_index(model), "y", every=True)]
@@ -121,16 +135,15 @@ def _in_order(y: Any, model: Any) -> np.ndarray:
 
 
 def _agreed_ari(model: Any, samples: Any) -> float | None:
-    """Return the ARI of a model's clusters with those that its views agree on, None if none."""
+    """Return the ARI with clusters of the views that agree, None if none do."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
     if hasattr(model, "baseline_agreement_"):
         return float(model.baseline_agreement_)
-    labels, parts = np.asarray(model.labels_), Parts(model, samples)
-    part, given = (
-        sample_clusters(labels, refit_size(model)),
-        parts.unfitted(model).get_params(),
-    )
+    labels = np.asarray(model.labels_)
+    parts = Parts(model, samples)
+    part = sample_clusters(labels, refit_size(model))
+    given = parts.unfitted(model).get_params()
     names = AgreementKKM().get_params(deep=False)
     # Neighbors of another method are another thing.
     shared = names.keys() & given.keys() - {"neighbors"}
@@ -142,10 +155,15 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
 def _stability(
     model: Any, X: Any, n_resamples: int | Stability | None
 ) -> Stability | None:
+    """Return the stability of a fit as given, or by refits, or None."""
     if isinstance(n_resamples, Stability):
         return n_resamples
-    n, k, most = len(model.labels_), model.n_clusters, refit_size(model)
-    n_resamples = 10 if n_resamples is None else n_resamples
+    n = len(model.labels_)
+    k = model.n_clusters
+    most = refit_size(model)
+    if n_resamples is None:
+        n_resamples = 10
+
     if k == 1 or n_resamples == 0 or min(round(0.8 * n), most) <= k:
         return None
     return stability(model, X, n_resamples=n_resamples, max_samples=most)
@@ -154,13 +172,16 @@ def _stability(
 def _suggestion(
     model: Any, samples: Samples, alternatives: bool | NumberOfClusters
 ) -> NumberOfClusters | None:
+    """Return the suggested number of clusters as given, computed, or None."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives
     if not alternatives or model.n_clusters == 1:
         return None
-    kernels = (
-        default_bank(True, "gaussian") if is_approximated(model) else model.kernels
-    )
+    if is_approximated(model):
+        kernels = default_bank(True, "gaussian")
+    else:
+        kernels = model.kernels
+
     names = ("center", "normalize", "psd", "missing_views", "scale")
     options = {name: getattr(model, name) for name in names}
     return suggest_n_clusters(samples, kernels=kernels, **options)

@@ -1,4 +1,4 @@
-"""The pictures of a report: displays as SVG, with text as text, unique ids, and titled dots."""
+"""The pictures of a report: SVG with text as text, unique ids and titles."""
 
 import io
 import re
@@ -101,7 +101,9 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
         if HREF in element.attrib:
             element.attrib["href"] = element.attrib.pop(HREF)
         for key, value in element.attrib.items():
-            value = f"{name}-{value}" if key == "id" else value
+            if key == "id":
+                value = f"{name}-{value}"
+
             element.attrib[key] = re.sub(
                 r"^#(?=[^#]*$)|(?<=url\()#", f"#{name}-", value
             )

@@ -29,7 +29,7 @@ from mkclust.version import versions
 
 
 class Column(NamedTuple):
-    """A column of a table: title, values, number format, meaning, and bars, 0 to 1 long."""
+    """A column of a table: title, values, format, meaning, and bars from 0 to 1."""
 
     title: str
     values: Any
@@ -49,7 +49,7 @@ def write_report(
     n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
 ) -> Path:
-    """Write the report of a fitted model: one HTML file that needs nothing but a browser.
+    """Write the report of a model: one HTML file that needs nothing but a browser.
 
     It holds a verdict, cautions, the clusters, a map of the samples, weights and
     alignments with the diagnosis of each kernel, what every two views share, the mixed
@@ -60,7 +60,7 @@ def write_report(
     ----------
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+    X : array of shape (m, n, n) or (n, d), or list or dict of kernels or views
         What it was fitted on.
     path : path
         The file, such as ``"fit.html"``, written completely or not at all; replaced if
@@ -87,7 +87,8 @@ def write_report(
     >>> views = {name: view[:100] for name, view in load("digits").views.items()}
     >>> model = AverageKKM(n_clusters=5, random_state=0).fit(views)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_report(model, views, pathlib.Path(folder, "fit.html"), n_resamples=2)
+    ...     path = pathlib.Path(folder, "fit.html")
+    ...     path = write_report(model, views, path, n_resamples=2)
     ...     path.name, path.stat().st_size > 1e5
     ('fit.html', True)
     """
@@ -113,7 +114,7 @@ def report_html(
     warned: Sequence[str] | None = None,
     **options: Any,
 ) -> str:
-    """Return the report of a fitted model as text, with the options of `mkclust.write_report`."""
+    """Return the report of a model as text, by options of `mkclust.write_report`."""
     environment = load_environment()  # if something is not installed, better say so now
     from mkclust.explain.report.figures import draw_all
 
@@ -165,13 +166,14 @@ def report_html(
 
 
 def load_environment() -> Any:
-    """Return the environment of the template; ImportError if jinja2 or matplotlib is missing."""
+    """Return the environment of the template, or say what is not installed."""
     try:
         import matplotlib  # noqa: F401
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise ImportError(
-            f'a report needs {error.name}; install it with: pip install "mkclust[report]"'
+            f"a report needs {error.name}; install it with: "
+            'pip install "mkclust[report]"'
         ) from error
     environment = Environment(
         loader=PackageLoader("mkclust.explain", "report"),
@@ -190,6 +192,7 @@ def load_environment() -> Any:
 
 
 def _own_settings(model: Any) -> list[str]:
+    """Return the parameters of a model that differ from their defaults, as text."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
     if getattr(model, "anchor_", None) is not None:
@@ -202,7 +205,7 @@ def _own_settings(model: Any) -> list[str]:
 
 
 def _parameter_text(value: Any) -> str:
-    """Return a parameter as it was given; if it has no readable form, its type or name."""
+    """Return a parameter in a readable form, else its type or name."""
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return f"a {type(value).__name__}"
     if isinstance(value, np.ndarray):
