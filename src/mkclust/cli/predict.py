@@ -12,6 +12,7 @@ from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
+from mkclust.data.encode import table_of
 from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
 from mkclust.methods.coverage import DOUBTFUL
@@ -87,9 +88,10 @@ def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list
     """Return new views under the names of the fit, and what to say of other names."""
     fitted = getattr(model, "view_names_in_", model.kernel_names_)
     # A table of numbers and categories has become two views.
-    names = list(dict.fromkeys(name.removesuffix(" (categories)") for name in fitted))
-    unused = set(model._source.unused(model))
-    needed = [n for n in names if not {n, f"{n} (categories)"} & set(fitted) <= unused]
+    names = list(dict.fromkeys(map(table_of, fitted)))
+    unused = model._source.unused(model)
+    used = {table_of(view) for view in fitted if view not in unused}
+    needed = [name for name in names if name in used]
     if len(names) == 1 and len(views) == 1:
         return next(iter(views.values())), []
     may_lack = model._source.may_lack_views(model)

@@ -94,10 +94,13 @@ class Blocks:
         self.observed = observed
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
-        self.n_samples = int(first.shape[0] if observed is None else len(observed))
+        self.n_samples = int(first.shape[0])
         self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
         # Where the row of a sample is, (n_samples, n_views).
-        self._ranks: Any = None if observed is None else np.cumsum(observed, axis=0) - 1
+        self._ranks: Any = None
+        if observed is not None:
+            self.n_samples = len(observed)
+            self._ranks = np.cumsum(observed, axis=0) - 1
         self._height = int(block_rows or self._choose_height(first))
         self._is_foreign = is_foreign(first)
         self._files = [
@@ -172,39 +175,37 @@ class Blocks:
 
     def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; a file is read in slices around them."""
-        first = 0
-        if len(rows):
-            first = int(rows[0])
-
-        if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
+        if len(rows) == 0:
+            return self._read(name, slice(0, 0))
+        first = int(rows[0])
+        if rows[-1] == first + len(rows) - 1:
             return self._read(name, slice(first, first + len(rows)))  # not copied
         if name not in self._files:
             return self._read(name, rows)
+
         parts = []
         for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
             first = int(some[0])
-            parts.append(
-                self._read(name, slice(first, int(some[-1]) + 1))[some - first]
-            )
+            between = self._read(name, slice(first, int(some[-1]) + 1))
+            parts.append(between[some - first])
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
         """Return rows of one view as floats, or say which could not be read."""
         if self._is_foreign:
             return as_floats(select(self._tables[name], rows), f"View {name!r}")
-        first, last = (
-            (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
-        )
         try:
             part = self._tables[name][rows]
             if isinstance(rows, slice) and part.shape[0] != rows.stop - rows.start:
                 raise OSError(f"there are {part.shape[0]} rows")
-            # A copy of a memory map, which would otherwise be read when it is computed
-            # with.
-            return as_floats(np.array(part) if name in self._files else part, name)
+            if name in self._files:
+                part = np.array(part)  # a memory map would be read when it is used
+            return as_floats(part, name)
         except (OSError, RuntimeError, KeyError, IndexError) as error:
+            numbers = np.r_[rows]
             raise OSError(
-                f"View {name!r} unreadable at rows {first} to {last}: {error}"
+                f"View {name!r} unreadable at rows {numbers[0]} to {numbers[-1]}: "
+                f"{error}"
             ) from error
 
     def _choose_height(self, first: Any) -> int:
@@ -278,7 +279,11 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
         if bool(namespace(finite).all(finite)):
             continue
         index = block.index(name)
-        bad = (numbers if index is None else numbers[index])[~to_host(finite, None)]
+        own = numbers
+        if index is not None:
+            own = numbers[index]
+
+        bad = own[~to_host(finite, None)]
         raise ValueError(
             f"View {name!r} has entries that are not finite in {len(bad)} of "
             f"{len(numbers)} samples, first in sample {bad[0]}; fill them, as "

@@ -99,9 +99,10 @@ def in_memory(table: Any) -> bool:
 
 def check_masks(table: Any, title: str) -> None:
     """Refuse an array with masked entries: what is below them is not a number."""
-    if isinstance(table, np.ma.MaskedArray) and (count := np.ma.count_masked(table)):
+    if isinstance(table, np.ma.MaskedArray) and np.ma.is_masked(table):
         raise ValueError(
-            f"{title} has {count} masked entries: fill them, or drop these samples."
+            f"{title} has {np.ma.count_masked(table)} masked entries: fill them, or "
+            "drop these samples."
         )
 
 
@@ -158,7 +159,8 @@ def as_numbers(view: Any, title: str) -> Any:
         array = check_array(
             view, accept_sparse="csr", ensure_all_finite=False, **options
         )
-        array = array.astype(np.float64) if array.dtype == object else array  # decimals
+        if array.dtype == object:  # decimals
+            array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         columns = getattr(view, "select_dtypes", lambda **_: view)(exclude="number")
         which = ""

@@ -90,5 +90,7 @@ def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
         if table.is_frame:
             values = check_view(values, title)
 
-        found[name] = MappedTable(values) if isinstance(values, np.memmap) else values
+        if isinstance(values, np.memmap):
+            values = MappedTable(values)
+        found[name] = values
     return found

@@ -115,9 +115,10 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     """Return the median distance of rows, or if it is zero the mean positive one."""
     rows = drawn_rows(rows, drawn)
     # Without memory of its own, a device is slower than NumPy.
-    median, mean = (
-        _on_host(to_host(rows)) if free_bytes(rows) is None else _on_device(rows)
-    )
+    if free_bytes(rows) is None:
+        median, mean = _on_host(to_host(rows))
+    else:
+        median, mean = _on_device(rows)
     if median > 0:
         return median
     if not mean > 0:
@@ -160,7 +161,6 @@ def _on_device(rows: Array) -> tuple[float, float]:
     # The distance of every row to itself comes first; in the rest, each pair is there
     # twice.
     half = n + n * (n - 1) // 2
-    count = int(xp.sum(xp.astype(distances > 0, xp.int64)))
-    return float(xp.mean(distances[half - 1 : half + 1])), float(
-        xp.sum(distances)
-    ) / max(count, 1)
+    median = float(xp.mean(distances[half - 1 : half + 1]))
+    n_positive = int(xp.sum(xp.astype(distances > 0, xp.int64)))
+    return median, float(xp.sum(distances)) / max(n_positive, 1)

@@ -31,6 +31,20 @@ REMEDY = (
 )
 
 
+# Ends the name of the view of the categories of a table that also has numbers.
+_CATEGORIES = " (categories)"
+
+
+def of_categories(name: str) -> str:
+    """Return the name of the view of the categories of a table that has numbers."""
+    return f"{name}{_CATEGORIES}"
+
+
+def table_of(view: str) -> str:
+    """Return the name of the table that a view is made of."""
+    return view.removesuffix(_CATEGORIES)
+
+
 class EncodedView(NamedTuple):
     """A view of numbers, with the names of its columns, if any, and a note."""
 
@@ -60,13 +74,11 @@ class TableEncoder:
     def parts(self, name: str) -> list[str]:
         """Return the names of the views that a table of this name becomes."""
         has_numbers = self.numbers is None or len(self.numbers) > 0
-        if not self.levels:
-            if has_numbers:
-                return [name]
-            return []
-        if not has_numbers:
+        if has_numbers and self.levels:
+            return [name, of_categories(name)]
+        if has_numbers or self.levels:
             return [name]
-        return [name, f"{name} (categories)"]
+        return []
 
     def in_order(self, table: Table, title: str) -> Table:
         """Return new rows with their columns in the order of the fit."""
@@ -103,18 +115,7 @@ class TableEncoder:
         who = f"the header of {title}"
         places = match_rows(names, fitted, who, "the columns of the fit", every=True)
         if len(names) > len(fitted):
-            unknown = np.delete(np.array(table.columns, object), places).tolist()
-            outcomes = []
-            if table.is_frame:
-                outcomes = outcome_columns(table.values)
-
-            others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
-            if others:
-                listed = join_words(map(repr, others))
-                warn(
-                    f"{title} has the columns {listed}, which the fit did not have: "
-                    "left out."
-                )
+            _warn_of_columns(table, places, title)
         return table.take_columns(places.tolist())
 
     def _may_fill(self, table: Table, n_lacking: int) -> bool:
@@ -126,34 +127,36 @@ class TableEncoder:
         self, table: Table, name: str, title: str, is_new: bool, may_lack_rows: bool
     ) -> Iterator[EncodedView]:
         """Yield a view of the numbers and one of the categories, if there are any."""
-        n = f"{n_rows(table.values):,} samples"
+        n_samples = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
-            chosen = table
-            if self.numbers is not None:
-                chosen = table.take_columns(self.numbers)
-
-            columns = chosen.columns
-            array = self._impute(chosen, title, is_new)
+            numbers = self._only_numbers(table)
+            array = self._impute(numbers, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
-            if columns is not None and not all(
-                isinstance(column, str) for column in columns
-            ):
+            columns = numbers.columns
+            if columns and not all(isinstance(column, str) for column in columns):
                 columns = None
-            note = f"{name}: {n}, {count(int(array.shape[1]), 'column')}"
+
+            note = f"{name}: {n_samples}, {count(int(array.shape[1]), 'column')}"
             yield EncodedView(name, array, columns, note)
+
         if self.levels:
             view = self.parts(name)[-1]
             one_hot = self._one_hot(table.values, title, is_new)
             columns = list(self.sources())
-            held = (
-                f"{count(len(self.levels), 'column')} of categories with "
-                f"{len(columns)} values"
+            n_columns = count(len(self.levels), "column")
+            note = (
+                f"{view}: {n_samples}, {n_columns} of categories with {len(columns)} "
+                "values"
             )
-            # As agreement counts them.
-            one_source = f"; one source with {name}" * (view != name)
-            yield EncodedView(
-                view, one_hot, columns, f"{view}: {n}, {held}{one_source}"
-            )
+            if view != name:  # which agreement counts as one
+                note += f"; one source with {name}"
+            yield EncodedView(view, one_hot, columns, note)
+
+    def _only_numbers(self, table: Table) -> Table:
+        """Return the columns of a table that hold numbers."""
+        if self.numbers is None:
+            return table
+        return table.take_columns(self.numbers)
 
     def _impute(self, table: Table, title: str, is_new: bool) -> Any:
         """Return the numbers of a table, empty cells filled with medians if asked."""
@@ -175,24 +178,22 @@ class TableEncoder:
         if self.unknown:
             is_known = np.ones(len(self.medians))
             is_known[list(self.unknown)] = 0
-            is_sparse = issparse(numbers)
-            if is_sparse:
+            if issparse(numbers):
                 numbers = numbers.multiply(is_known).tocsr()
             else:
                 numbers = numbers * is_known
-        return (
-            SimpleImputer(strategy="median").fit(self.medians[None]).transform(numbers)
-        )
+
+        imputer = SimpleImputer(strategy="median").fit(self.medians[None])
+        return imputer.transform(numbers)
 
     def _one_hot(self, frame: pd.DataFrame, title: str, is_new: bool) -> Float:
         """Return the categories of a frame as columns of zeros and ones."""
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
-            codes = pd.Categorical(column.values, categories=list(levels)).codes.astype(
-                int
-            )
-            if is_new and len(unknown := column.values[(codes < 0) & ~column.missing]):
+            codes = pd.Categorical(column.values, categories=list(levels)).codes
+            unknown = column.values[(codes < 0) & ~column.missing]
+            if is_new and len(unknown):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
                 warn(
                     f"{title}, column {column.name!r}: "
@@ -206,9 +207,9 @@ class TableEncoder:
                     f"{title}, column {column.name!r}: no value, filled by the fit's "
                     f"{fill!r}."
                 )
-            block[column.missing] = (
-                np.nan if fill is None else [level == fill for level in levels]
-            )
+            block[column.missing] = np.nan
+            if fill is not None:
+                block[column.missing] = [level == fill for level in levels]
             blocks.append(block)
         return np.hstack(blocks)
 
@@ -243,7 +244,9 @@ def encode_tables(
         raise ValueError(
             f"two views have one name, for categories have a view: {names}"
         )
-    return views, None if missing is None else missing[:, places]
+    if missing is None:
+        return views, None
+    return views, missing[:, places]
 
 
 def fit_encoders(
@@ -286,18 +289,20 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
     levels = {}
     unusable = []
     for place, is_number in enumerate(are_numbers(table.values)):
-        column = None
-        if not is_number:
-            column = read_column(table.values, place)
+        if is_number:
+            numbers.append(place)
+            continue
 
-        if column is None or column.kind == "number":
+        column = read_column(table.values, place)
+        if column.kind == "number":
             numbers.append(place)
         elif column.content:
             unusable.append(column)
-        elif len(column.levels) > 1:  # one value says nothing of how alike samples are
+        elif len(column.levels) > 1:  # one value says nothing of similarities
             levels[place] = tuple(column.levels)
+
         is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
-        if column is not None and column.kind == "category" and not is_declared:
+        if column.kind == "category" and not is_declared:
             _warn_of_numbers(column, title)
     if not (numbers or levels or unusable):
         raise ValueError(
@@ -326,14 +331,11 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     fill_levels = {}
     for place, levels in encoder.levels.items():
         column = read_column(table.values, place)
-        fill_levels[place] = max(
-            levels, key=column.values[~column.missing].tolist().count
-        )
+        values = column.values[~column.missing].tolist()
+        fill_levels[place] = max(levels, key=values.count)
     encoder = replace(encoder, fill_levels=fill_levels)
-    chosen = table
-    if encoder.numbers is not None:
-        chosen = table.take_columns(encoder.numbers)
 
+    chosen = encoder._only_numbers(table)
     if not in_memory(chosen.values) or not chosen.values.shape[1]:
         return encoder
     numbers = check_view(chosen.values, title)
@@ -370,6 +372,19 @@ def _with_empty_columns(table: Table, names: Sequence[Any]) -> Table:
     """Return new rows with empty columns of some names."""
     empty = pd.DataFrame(np.nan, table.values.index, pd.Index(names))
     return replace(table, values=pd.concat([table.values, empty], axis=1))
+
+
+def _warn_of_columns(table: Table, known: np.ndarray, title: str) -> None:
+    """Warn of columns of new rows that the fit did not have, but for outcomes."""
+    unknown = np.delete(np.array(table.columns, object), known).tolist()
+    outcomes = []
+    if table.is_frame:
+        outcomes = outcome_columns(table.values)
+
+    others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
+    if others:
+        listed = join_words(map(repr, others))
+        warn(f"{title} has the columns {listed}, which the fit did not have: left out.")
 
 
 def _warn_of_empty(

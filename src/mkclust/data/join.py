@@ -80,17 +80,22 @@ def align(
     for place, index in given.items():
         refuse_missing(index, labels[place])
     defaults = [index for index in given.values() if not has_ids(index)]
-    same = len({len(index) for index in defaults}) == 1
-    as_they_are = Alignment([None] * len(indexes), defaults[0] if same else None)
+    as_they_are = Alignment([None] * len(indexes))
+    if len({len(index) for index in defaults}) == 1:
+        as_they_are = as_they_are._replace(index=defaults[0])
     if len(defaults) == len(given):
         return as_they_are
     first = next(place for place, index in given.items() if has_ids(index))
     named = {}
     for place, index in given.items():
         is_empty = join == "outer" and not len(index)
-        pair = index, indexes[first], labels[place], labels[first]
-        if place == first or is_empty or are_matched_by_id(*pair):
+        if (
+            place == first
+            or is_empty
+            or are_matched_by_id(index, indexes[first], labels[place], labels[first])
+        ):
             named[place] = index
+
     first = next(iter(named))
     if len(named) == 1 and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
@@ -101,11 +106,11 @@ def align(
     for index, label in pairs:
         refuse_repeated(index, label)
     ids = named[first]
-    if join != "exact":
-        if join == "inner":
-            ids = _common(pairs)
-        else:
-            ids = _union(pairs, is_new)
+    if join == "inner":
+        ids = _common(pairs)
+    if join == "outer":
+        ids = _union(pairs, is_new)
+
     rows: list[np.ndarray | None] = [None] * len(indexes)
     missing = np.zeros((len(ids), len(indexes)), dtype=bool)
     for place, (index, label) in zip(named, pairs, strict=True):
@@ -122,7 +127,9 @@ def align(
             f"{without[0]} has no ids, and other tables have different ids, or ids in "
             f"different orders: give {without[0]} an index of ids"
         )
-    return Alignment(rows, ids, missing if missing.any() else None, without)
+    if not missing.any():
+        return Alignment(rows, ids, None, without)
+    return Alignment(rows, ids, missing, without)
 
 
 def align_tables(
@@ -223,7 +230,10 @@ def training_columns(
             "was fitted on samples without ids: pass their order"
         )
     found = list(kernels)
-    for p, K in frames.items() if training is not None else ():
+    if training is None:
+        return found
+
+    for p, K in frames.items():
         if has_ids(K.columns) or len(K.columns) == len(training):
             who = f"the header of {labels[p]}"
             order = match_rows(K.columns, training, who, every=join != "outer")
@@ -259,10 +269,9 @@ def _columns_like_rows(table: Table, label: str) -> Table:
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
-    return Table(
-        frame,
-        frame.index if has_ids(frame.index) or order is not None else frame.columns,
-    )
+    if order is not None or has_ids(frame.index):
+        return Table(frame, frame.index)
+    return Table(frame, frame.columns)
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
@@ -282,7 +291,8 @@ def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
 
 def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
     """Return all ids, in order of appearance; every table must share some."""
-    (first, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
+    pairs = [pair for pair in pairs if len(pair[0])] or pairs
+    (first, title), *others = pairs
     union = first
     for index, _ in others:
         union = union.append(index[find(union, index) < 0])
@@ -316,10 +326,13 @@ def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
     common = int((find(index, first) >= 0).sum())
     if not common:
         refuse_disjoint(first, index, title, label)
-    alike = id_advice(first, index)
-    raise ValueError(
+    message = (
         f"{title} and {label} have {common} ids in common, and {len(first) - common} "
         f"are only in {title}, {len(index) - common} only in {label}: pass "
         "join='inner' to keep the samples that all have or join='outer' to keep all "
-        f"samples ({BY_ROW}){f'. {alike}' * bool(alike)}"
+        f"samples ({BY_ROW})"
     )
+    advice = id_advice(first, index)
+    if advice:
+        message += f". {advice}"
+    raise ValueError(message)

@@ -32,7 +32,9 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
     if isinstance(table, pd.DataFrame):
         return table.iloc[rows, rows if is_kernel else slice(None)]
     if is_sparse(table):  # SciPy's, of any format, or known by sparse factors
-        part = (table.tocsr() if hasattr(table, "tocsr") else table)[rows, :]
+        if hasattr(table, "tocsr"):
+            table = table.tocsr()
+        part = table[rows, :]
         if is_kernel:
             return part[:, rows]
         return part
@@ -50,8 +52,7 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
 
 def take_columns(table: Any, places: np.ndarray) -> Any:
     """Return some columns of a table, in the given order."""
-    is_frame = isinstance(table, pd.DataFrame)
-    if is_frame:
+    if isinstance(table, pd.DataFrame):
         return table.iloc[:, places]
     return select(table, places, axis=1)
 
@@ -83,72 +84,96 @@ def cut_missing(
     if is_kernels:
         who = "kernel"
 
-    square = is_kernels and not is_new
-    lengths = [n_rows(part) for part in parts.values()]
-    if observed is None and absent is None and len(set(lengths)) > 1:
+    lengths = {n_rows(part) for part in parts.values()}
+    if observed is None and absent is None and len(lengths) > 1:
         return dict(parts), None  # refused elsewhere
-    if absent is None:
-        held = np.ones((lengths[0], len(parts)), bool)
-    else:
-        held = ~absent
 
-    missing = ~held
-    if observed is not None:
-        missing = read_mask(observed, list(parts), index)
-        if absent is None:
-            held = np.ones(missing.shape, bool)
-
-        if len(held) != len(missing):
-            raise ValueError(
-                f"observed has {len(missing):,} rows for {len(held):,} samples"
-            )
-        missing |= ~held
+    are_samples = is_kernels and not is_new
+    held, missing = _masks(parts, absent, observed, index)
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
-        samples = np.flatnonzero(held[:, place])
-        kept = np.flatnonzero(~missing[:, place])
-        if lengths[place] != len(samples):
-            samples = kept
-
-        if lengths[place] != len(samples):
-            raise ValueError(
-                f"{who.capitalize()} {name!r} has {count(lengths[place], 'row')}, and "
-                f"observed says that {len(kept):,} of {len(missing):,} samples are in "
-                "it: pass all, or these."
-            )
+        title = f"{who.capitalize()} {name!r}"
+        samples = _samples_of(part, held[:, place], ~missing[:, place], title)
         if len(parts) > 1:
-            if square:
-                empty = _empty_samples(part)
+            if are_samples:
+                is_empty = _empty_samples(part)
             else:
-                empty = _empty_rows(part, name)
+                is_empty = _empty_rows(part, name)
+            missing[samples[is_empty], place] = True
 
-            missing[samples[empty], place] = True
-        if (lacks := missing[samples, place]).any():
+        lacks = missing[samples, place]
+        if lacks.any():
             rows = np.flatnonzero(~lacks)
-            found[name] = take(part, rows, square)
+            found[name] = take(part, rows, are_samples)
             if not is_kernels and _has_pairs(part, lacks, observed is not None):
                 found[name] = take_columns(found[name], rows)
+
     if not missing.any():
         return found, None
-    unseen = np.flatnonzero(missing.all(axis=1))
-    if len(unseen):
-        ids = index
-        if not has_ids(index):
-            ids = np.arange(len(missing))
-
-        named = join_words(map(repr, ids[unseen].tolist()))
-        lost = count(len(unseen), "sample")
-        raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
-    if not is_new and missing.all(axis=0).any():
-        names = [
-            repr(name)
-            for name, lacks in zip(found, missing.T, strict=True)
-            if lacks.all()
-        ]
-        raise ValueError(
-            f"{who.capitalize()} {join_words(names)} has no sample: leave it out."
-        )
+    _refuse_uncovered(missing, index, who)
+    if not is_new:
+        _refuse_without_samples(list(found), missing, who)
     return found, missing
+
+
+def _masks(
+    parts: Mapping[str, Any], absent: np.ndarray | None, observed: Any, index: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which samples each part has after a join, and which are missing."""
+    if observed is not None:
+        missing = read_mask(observed, list(parts), index)
+    elif absent is not None:
+        missing = absent.copy()
+    else:
+        n_samples = n_rows(next(iter(parts.values())))
+        missing = np.zeros((n_samples, len(parts)), bool)
+
+    if absent is None:
+        return np.ones(missing.shape, bool), missing
+    if len(absent) != len(missing):
+        raise ValueError(
+            f"observed has {len(missing):,} rows for {len(absent):,} samples"
+        )
+    return ~absent, missing | absent
+
+
+def _samples_of(
+    part: Any, held: np.ndarray, kept: np.ndarray, title: str
+) -> np.ndarray:
+    """Return the samples in the rows of a part: all of a join, or those observed."""
+    n = n_rows(part)
+    for mask in (held, kept):
+        if mask.sum() == n:
+            return np.flatnonzero(mask)
+
+    raise ValueError(
+        f"{title} has {count(n, 'row')}, and observed says that {kept.sum():,} of "
+        f"{len(kept):,} samples are in it: pass all, or these."
+    )
+
+
+def _refuse_uncovered(missing: np.ndarray, index: Any, who: str) -> None:
+    """Refuse samples that are missing from all views or kernels."""
+    is_unseen = missing.all(axis=1)
+    if not is_unseen.any():
+        return
+
+    ids = np.arange(len(missing))
+    if has_ids(index):
+        ids = index
+
+    named = join_words(map(repr, ids[is_unseen].tolist()))
+    lost = count(int(is_unseen.sum()), "sample")
+    raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
+
+
+def _refuse_without_samples(names: list[str], missing: np.ndarray, who: str) -> None:
+    """Refuse views or kernels that have no sample."""
+    empty = [repr(names[p]) for p in np.flatnonzero(missing.all(axis=0))]
+    if empty:
+        raise ValueError(
+            f"{who.capitalize()} {join_words(empty)} has no sample: leave it out."
+        )
 
 
 def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
@@ -203,8 +228,7 @@ def _is_nan(values: Any) -> np.ndarray:
     if not is_foreign(values):
         return np.array(pd.isna(values))
     xp = namespace(values)
-    is_float = xp.isdtype(values.dtype, "real floating")
-    if is_float:
+    if xp.isdtype(values.dtype, "real floating"):
         return to_host(xp.isnan(values), None)
     return np.zeros(values.shape, bool)
 
@@ -219,7 +243,10 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
         xp = namespace(kernel)
         if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
             return None
-    zero = zero_rows(kernel.tocsr() if issparse(kernel) else kernel)
+    if issparse(kernel):
+        kernel = kernel.tocsr()
+
+    zero = zero_rows(kernel)
     if zero.any():
         return zero
     return None

@@ -23,7 +23,7 @@ from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.no_features import only_features
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
-from mkclust.data.tables import TABLE, as_table, by_name, split_columns
+from mkclust.data.tables import TABLE, Table, as_table, by_name, split_columns
 from mkclust.index import FITTED, make_index, match_rows
 from mkclust.text import join_words
 from mkclust.types import Array
@@ -176,10 +176,9 @@ class Samples:
 
     def with_groups(self, groups: Any) -> "Samples":
         """Return the same samples in groups, as `read_groups` takes them."""
-        if self.index is None:
+        index = self.index
+        if index is None:
             index = self.n_samples
-        else:
-            index = self.index
 
         return replace(self, groups=read_groups(groups, index, whose="the samples"))
 
@@ -292,21 +291,22 @@ def read_kernels(
         return _read_again(X, "precomputed", None if cross else ids, observed)
     if isinstance(X, RowSource):
         return _cut(Samples("kernels", (), (X,)), observed, cross)
-    is_named = isinstance(X, Mapping)
-    if is_named:
+    if isinstance(X, Mapping):
         named = by_name(X)
+        labels = [f"kernel {p} ({name!r})" for p, name in enumerate(named)]
     else:
         named = {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+        labels = list(named)
 
-    labels = [f"kernel {p}{f' ({name!r})' * is_named}" for p, name in enumerate(named)]
-    tables = [
-        as_table(K, label) for K, label in zip(named.values(), labels, strict=True)
-    ]
-    square = [
+    pairs = zip(named.values(), labels, strict=True)
+    tables = [as_table(K, label) for K, label in pairs]
+    are_square = [
         not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables
     ]
-    tables, found = align_tables(tables, labels, square, options.join, is_new=cross)
-    parts = [table.values for table in tables]
+    aligned, found = align_tables(
+        tables, labels, are_square, options.join, is_new=cross
+    )
+    parts = [table.values for table in aligned]
     if cross:
         parts = training_columns(parts, labels, make_index(ids, None, 0), options.join)
     samples = Samples(
@@ -350,14 +350,12 @@ def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
         raise TypeError(
             "observed= needs kernels as arrays, and X is known by its rows alone"
         )
-    is_kernels = samples.kind == "kernels"
-    parts = samples.by_name
     cut, missing = cut_missing(
-        parts,
+        samples.by_name,
         samples.missing,
         observed,
         samples.index,
-        is_kernels=is_kernels,
+        is_kernels=samples.kind == "kernels",
         is_new=is_new,
     )
     return replace(samples, parts=tuple(cut.values()), missing=missing)
@@ -387,54 +385,54 @@ def read_views(
         )
     named = by_name(X)
     titles = _titles(named, is_table)
-    tables = {name: as_table(view, titles[name]) for name, view in named.items()}
+    tables = [as_table(view, titles[name]) for name, view in named.items()]
+    labels = [title.replace("View", "view", 1) for title in titles.values()]
     # Columns that are the ids of the rows, as those of distances, keep the order of the
     # rows.
-    square = [not is_new and columns_are_ids(table.values) for table in tables.values()]
-    sizes = [n_rows(table.values) for table in tables.values()]
-    labels = [title.replace("View", "view", 1) for title in titles.values()]
-    aligned, found = align_tables(
-        list(tables.values()), labels, square, options.join, is_new
-    )
-    tables = dict(zip(tables, aligned, strict=True))
-    notes = []
-    if sizes != [n_rows(table.values) for table in aligned]:
-        before = join_words(f"{n:,}" for n in sizes)
-        notes = [f"join keeps {n_rows(aligned[0].values):,} of {before} samples"]
+    are_square = [not is_new and columns_are_ids(table.values) for table in tables]
+    aligned, found = align_tables(tables, labels, are_square, options.join, is_new)
+    notes = _notes_of_join(tables, aligned)
+
+    split = dict(zip(named, aligned, strict=True))
     if options.views is not None:
-        tables, unused = split_columns(tables[TABLE], options.views)
-        titles = _titles(tables)
+        split, unused = split_columns(split[TABLE], options.views)
+        titles = _titles(split)
         is_table = False
-        notes = [*notes, *unused]
+        notes += unused
+
     if encodings is None:
-        of_samples = {
-            name for name, is_square in zip(named, square, strict=True) if is_square
-        }
-        tables = only_features(
-            tables, titles, of_samples, are_chosen=options.views is not None
-        )
-    for name, table in tables.items():
-        # Further columns say nothing of a sample.
-        if encodings is not None and name in encodings:
-            tables[name] = encodings[name].in_order(table, titles[name])
-    held = {name: table.values for name, table in tables.items()}
+        pairs = zip(named, are_square, strict=True)
+        square = {name for name, is_square in pairs if is_square}
+        are_chosen = options.views is not None
+        features = only_features(split, titles, square, are_chosen=are_chosen)
+    else:
+        features = _in_order_of_fit(split, titles, encodings)
+
     values, missing = cut_missing(
-        held, found.missing, observed, found.index, is_new=is_new
+        {name: table.values for name, table in features.items()},
+        found.missing,
+        observed,
+        found.index,
+        is_new=is_new,
     )
-    tables = {
-        name: replace(table, values=values[name]) for name, table in tables.items()
+    cut = {
+        name: replace(table, values=values[name]) for name, table in features.items()
     }
     if encodings is None:
-        encoders = fit_encoders(tables, titles, options.impute)
+        encoders = fit_encoders(cut, titles, options.impute)
     else:
         encoders = dict(encodings)
 
     encoded, missing = encode_tables(
-        tables, titles, encoders, missing, encodings is not None
+        cut, titles, encoders, missing, encodings is not None
     )
     names = tuple(view.name for view in encoded)
+    kind: Kind = "views"
+    if is_table and names == (TABLE,):
+        kind = "table"
+
     samples = Samples(
-        "table" if is_table and names == (TABLE,) else "views",
+        kind,
         names,
         tuple(view.array for view in encoded),
         ids=found.ids,
@@ -450,24 +448,44 @@ def read_views(
     return _in_order(samples, ids, options.join, found.without_ids)
 
 
+def _notes_of_join(tables: Sequence[Table], aligned: Sequence[Table]) -> list[str]:
+    """Return a line on how many samples a join keeps, if it leaves out some."""
+    before = [n_rows(table.values) for table in tables]
+    after = [n_rows(table.values) for table in aligned]
+    if before == after:
+        return []
+    sizes = join_words(f"{n:,}" for n in before)
+    return [f"join keeps {after[0]:,} of {sizes} samples"]
+
+
+def _in_order_of_fit(
+    tables: Mapping[str, Table],
+    titles: Mapping[str, str],
+    encodings: Mapping[str, TableEncoder],
+) -> dict[str, Table]:
+    """Return new tables with the columns of the fit; others say nothing of a sample."""
+    ordered = dict(tables)
+    for name in encodings.keys() & tables.keys():
+        ordered[name] = encodings[name].in_order(tables[name], titles[name])
+    return ordered
+
+
 def _read_again(
     samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
 ) -> Samples:
     """Return samples that were read before, checked against what is expected now."""
     is_kernels = samples.kind == "kernels"
-    if (expected == "precomputed" and not is_kernels) or (
-        expected == "views" and is_kernels
-    ):
+    wanted = ""
+    if expected == "precomputed" and not is_kernels:
         wanted = "kernels"
-        if is_kernels:
-            wanted = "views, samples x features"
-
+    if expected == "views" and is_kernels:
+        wanted = "views, samples x features"
+    if wanted:
         raise ValueError(
             f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}"
         )
     if observed is not None:
         samples = _cut(samples, observed, is_new)
-
     return _in_order(samples, ids, "exact", ["X"])
 
 
@@ -484,9 +502,9 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     if samples.missing is not None:
         observed = ~samples.missing
 
-    return (DaskBlocks if samples.is_lazy else Blocks)(
-        samples.by_name, observed, block_rows
-    )
+    if samples.is_lazy:
+        return DaskBlocks(samples.by_name, observed, block_rows)
+    return Blocks(samples.by_name, observed, block_rows)
 
 
 def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:

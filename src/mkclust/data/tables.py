@@ -97,14 +97,14 @@ def as_table(thing: Any, title: str) -> Table:
     )
     if is_list and not is_series:
         try:
-            array = np.ma.asarray(thing)  # the rows may be masked arrays
+            array: np.ndarray = np.ma.asarray(thing)  # the rows may be masked arrays
         except ValueError as error:
             raise ValueError(
                 f"{title} is a list of rows that are not of one length"
             ) from error
         thing = array
         if not np.ma.is_masked(array):
-            thing = array.data
+            thing = np.asarray(array)
     if is_series or not any(hasattr(thing, name) for name in ("shape", "__array__")):
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
@@ -113,12 +113,9 @@ def as_table(thing: Any, title: str) -> Table:
     if not hasattr(thing, "shape"):
         thing = np.asarray(thing)
     if isinstance(thing, np.ma.MaskedArray):
-        if thing.dtype.kind == "f":
-            precision = thing.dtype
-        else:
-            precision = np.float64
-
-        thing = np.ma.filled(thing.astype(precision), np.nan)
+        if thing.dtype.kind != "f":
+            thing = thing.astype(np.float64)
+        thing = np.ma.filled(thing, np.nan)
     return Table(thing)
 
 

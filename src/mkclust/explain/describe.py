@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
 
+from mkclust.data.encode import of_categories
 from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
@@ -191,10 +192,9 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         places = np.arange(len(known))
         members = csr_array((np.ones(len(known)), (clusters, places)), (k, len(known)))
         levels, marks = _level_marks(table)
+        of_levels = table.name
         if table.columns:
-            of_levels = f"{table.name} (categories)"
-        else:
-            of_levels = table.name
+            of_levels = of_categories(table.name)
 
         for view, features, values in (
             (table.name, table.columns, table.numbers),
