@@ -15,11 +15,11 @@ from libraries import LIBRARIES, as_library
 from mkclust import MKKMMM, SimpleMKKM
 from mkclust.engine.certificate import (
     HIGHEST_PROBABILITY,
-    MissedSearch,
+    SearchResult,
     error_if_below,
     highest_missed,
     is_proved,
-    largest_harmless,
+    largest_tolerated_eigenvalue,
     miss_probability,
     relax_from,
     search_missed,
@@ -161,7 +161,7 @@ def test_what_lies_below_the_harmless_level_is_harmless(seed):
     V = np.eye(n)[:, :b]
     residuals = np.vstack([np.zeros((b, b)), R])
     relaxation, allowed = Relaxation(k, V, values, 0.0, residuals), 0.5
-    level = largest_harmless(relaxation, allowed)
+    level = largest_tolerated_eigenvalue(relaxation, allowed)
     assert 0 < level < values[k - 1] + allowed
     Q = np.linalg.qr(rng.normal(size=(n - b, n - b)))[0]
     outside = (Q * np.linspace(level, 0, n - b)) @ Q.T
@@ -189,7 +189,7 @@ def test_the_error_of_a_sum_is_bounded_by_the_eigenvalues_outside_of_its_vectors
 def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(
     n, steps, probes
 ):
-    found = MissedSearch(None, 1.0, steps, 3.0)
+    found = SearchResult(None, 1.0, steps, 3.0)
     share = 1 - found.largest / highest_missed(found, n, probes)
     assert miss_probability(n, steps, share, probes) == pytest.approx(
         HIGHEST_PROBABILITY

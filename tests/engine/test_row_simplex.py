@@ -83,5 +83,5 @@ def test_no_start_is_made_worse(seed):
 
 
 def test_blocks_that_are_not_positive_semidefinite_are_refused():
-    with pytest.raises(ArithmeticError, match="indefinite; pass psd='clip'"):
+    with pytest.raises(ArithmeticError, match="indefinite; pass psd='shift'"):
         solve(np.stack([np.eye(6), np.eye(6) - np.ones((6, 6))]))

@@ -1,1 +1,1 @@
-"""The engine: weights and leading eigenvectors found together, and how they are certified."""
+"""Weights and leading eigenvectors found together, and how they are certified."""

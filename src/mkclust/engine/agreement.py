@@ -13,8 +13,8 @@ variance is exactly :math:`2 u_{pp} u_{qq} / (n (n - 3))`.
 
 References
 ----------
-.. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence
-   Maximization. JMLR 13, 2012. Eq. 5.
+.. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via
+   Dependence Maximization. JMLR 13, 2012. Eq. 5.
 """
 
 from dataclasses import dataclass
@@ -36,15 +36,9 @@ FEWEST_SAMPLES = 4  # with three nothing is left of U-centered kernels
 # A kernel whose squared U-centered norm is below this share of its entries' is a
 # multiple of the identity, up to rounding.
 ROUNDING = 1e-12
-# An inner product of permuted vectors with more excess kurtosis is far from normal in
-# its tail: by Edgeworth's expansion p-values of 1e-5 are then too small by a factor of
-# two and more.
-NOT_NORMAL = 0.1
 # Orders of the samples of each of two kernels, the given one included: more than
 # 200,000 pairs, so that twice a p-value can be below 1e-5.
 ORDERS = 448
-# Number of leading directions that are compared.
-DIRECTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -70,9 +64,9 @@ class OffDiagonalProducts:
 
 
 def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
-    """Return the alignments ``u_pq / sqrt(u_pp u_qq)``, (m, m), and the norms ``sqrt(u_pp)``, (m,).
+    """Return alignments, (m, m), and norms ``sqrt(u_pp)``, (m,).
 
-    Alignments with a kernel of norm zero are zero.
+    The alignments are ``u_pq / sqrt(u_pp u_qq)``, and zero if a norm is.
     """
     u = products.unbiased()
     norms = np.sqrt(np.maximum(np.diag(u), 0))
@@ -90,9 +84,13 @@ def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     """
     n = products.n_samples
     sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
-    return (
-        np.divide(sizes, norms, out=np.full_like(norms, np.inf), where=norms > 0) ** 2
-    )
+    return _divided(sizes, norms, otherwise=np.inf) ** 2
+
+
+def _divided(values: Float, divisors: Float, *, otherwise: float) -> Float:
+    """Divide values by positive divisors, and replace those whose divisor is zero."""
+    out = np.full(values.shape, otherwise)
+    return np.divide(values, divisors, out=out, where=divisors > 0)
 
 
 def permutation_scores(alignments: Float, n_samples: int) -> Float:
@@ -103,7 +101,7 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
 
 
 def leading_shares(entries: Array) -> Float:
-    """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
+    """Return the largest eigenvalues of U-centered kernels over their norms, (m,).
 
     One for a kernel of a single direction. The entries, (m, s, s), are U-centered in
     place.
@@ -111,14 +109,13 @@ def leading_shares(entries: Array) -> Float:
     centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
     largest = np.array([np.abs(eigvalsh(each)).max() for each in centered])
-    return np.minimum(
-        np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0
-    )
+    return np.minimum(_divided(largest, norms, otherwise=1.0), 1.0)
 
 
 def u_centered(K: Array) -> Array:
-    """Return a kernel with zeros on its diagonal and row sums of zero, (s, s), in its memory."""
-    xp, n = namespace(K), K.shape[0]
+    """U-center a kernel in place: zeros on its diagonal, row sums of zero, (s, s)."""
+    xp = namespace(K)
+    n = K.shape[0]
     if n < FEWEST_SAMPLES:
         return xp.zeros_like(K)
     set_diagonal(K, 0.0)
@@ -141,7 +138,8 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
     `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with
     other kernels, (m, o), need the shares of these.
     """
-    shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
+    others = shares if others is None else others
+    shape = 1 / (2 * np.outer(shares, others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
     return gammaincc(shape, np.maximum(quantile, 0))
 
@@ -154,47 +152,49 @@ def row_kurtoses(entries: Array) -> Float:
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
     totals = squared.sum(axis=1, keepdims=True)
-    shares = np.divide(
-        squared, totals, out=np.full_like(squared, np.inf), where=totals > 0
-    )
+    shares = _divided(squared, np.broadcast_to(totals, squared.shape), otherwise=np.inf)
     return squared.shape[1] * (shares**2).sum(axis=1) - 3
 
 
 def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
-    """Return for which pairs of kernels the weight is on too few samples for normal terms, (m, m).
+    """Return which pairs of kernels have too few samples for normal terms, (m, m).
 
     Over all permutations the excess kurtosis of the inner product of two vectors is
     close to the product of their kurtoses over n (E. J. G. Pitman, Supplement to the
-    JRSS 4, 1937).
+    JRSS 4, 1937). If it exceeds 0.1, it is far from normal in its tail: by Edgeworth's
+    expansion p-values of 1e-5 are then too small by a factor of two and more.
     """
     positive = np.clip(kurtoses, 0, n_samples)
-    return np.outer(positive, positive) > NOT_NORMAL * n_samples
+    return np.outer(positive, positive) > 0.1 * n_samples
 
 
 def simulated_p_value(
     first: Float, second: Float, orders: np.ndarray | None = None
 ) -> float:
-    """Return the p-value of the alignment of two kernels by permutations of their samples.
+    """Return the p-value of the alignment of two kernels by permutations of samples.
 
     It is the share of pairs of orders, one for each kernel and the given pair included,
     in which the leading directions are at least as much alike as in the given pair.
     Permutations that are not all possible ones are given as orders, (2, ORDERS, s).
     """
-    (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
-    places = np.arange(len(V))
+    V, of_first = _leading_directions(first)
+    W, of_second = _leading_directions(second)
+    given = np.arange(len(V))
     if orders is None:
         rng = np.random.default_rng(0)
-        orders = rng.permuted(np.tile(places, (2, ORDERS, 1)), axis=2)
-    orders[:, 0] = places
-    # (ORDERS, r, ORDERS, r).
+        orders = rng.permuted(np.tile(given, (2, ORDERS, 1)), axis=2)
+    orders[:, 0] = given
+
+    # By orders of the first kernel, its directions, and the same of the second.
     products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))
-    alike = np.einsum("airj,i,j->ar", products**2, left, right)
+    alike = np.einsum("airj,i,j->ar", products**2, of_first, of_second)
     # Equivalent orders differ by rounding.
-    least = alike[0, 0] * (1 - ROUNDING**0.5)
+    least = alike[0, 0] * (1 - 1e-6)
     return float(np.mean(alike >= least)) if least > 0 else 1.0
 
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:
+    """Return three leading eigenvectors by size, and their eigenvalues."""
     values, vectors = eigh(u_centered(K.copy()))
-    leading = np.argsort(-np.abs(values))[:DIRECTIONS]
+    leading = np.argsort(-np.abs(values))[:3]
     return vectors[:, leading], values[leading]

@@ -1,4 +1,4 @@
-"""Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
+"""Certificates: a sum of leading eigenvalues is known, by a search or by a proof.
 
 Residuals cannot tell: an invariant subspace has none, whatever lies outside of it. Let
 V hold orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue
@@ -21,6 +21,7 @@ import scipy.special
 from sklearn.utils import check_random_state
 
 from mkclust.engine.eigen import EPS, Krylov, Relaxation, improve, rayleigh_ritz, relax
+from mkclust.engine.protocol import KernelLike, Operator, StackLike
 from mkclust.linalg import (
     astype,
     eigh,
@@ -44,33 +45,17 @@ from mkclust.types import Array, Float
 PROBABILITY = 1e-9
 # The highest probability at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# Random vectors that a search starts from, and how many times each is multiplied at
-# most.
-PROBES, MAX_STEPS = 16, 24
-# Random vectors if each product reads all kernels anew: more vectors take little
-# longer.
-STREAMED_PROBES = 32
-# Steps after which a search stops that will not be conclusive, if each reads all
-# kernels anew.
-STREAMED_STEPS = 6
-# Steps of a search between two iterations of a method; the last iteration is certified.
-PASSING_STEPS = 8
-# Most samples with which a proof takes less time than a search, on a host and on an
-# accelerator.
-PROVED_FIRST, PROVED_FIRST_ON_ACCELERATOR = 480, 12_000
+# Random vectors that a search starts from.
+PROBES = 16
+# How often each of them is multiplied at most.
+MAX_STEPS = 24
 # Most samples of streamed kernels whose mix is held, after one pass over them.
 MOST_HELD = 2000
-# The share of the allowed error that is claimed: a safety factor against rounding.
-CLAIMED = 0.99
-# Ritz values this many roundings above an eigenvalue are equal to it.
-ROUNDINGS = 16
-# A sum of eigenvalues may be too small by this many roundings of the kernels' entries.
-SUM_ROUNDINGS = 2
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How the eigenvalue sum behind an upper bound is known; "open" if the solver stopped early."""
+    """How an eigenvalue sum is known; "open" if the solver stopped early."""
 
     kind: Literal["proved", "searched", "open"]
     error: float  # by how much the sum of eigenvalues found may be too small at most
@@ -88,7 +73,7 @@ class Certificate:
         return self.kind != "open" and self.error <= allowed_error
 
 
-class MissedSearch(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search outside the known eigenvectors."""
 
     # Orthonormal ones that were missed, orthogonal to those known.
@@ -99,23 +84,33 @@ class MissedSearch(NamedTuple):
     largest: float = np.inf  # the largest Ritz value outside of the known vectors
 
 
-class Verdict(NamedTuple):
-    """A certificate, if there is one, vectors that were missed, and how often kernels were read."""
+class CertificateCheck(NamedTuple):
+    """A certificate, or what stands in its way."""
 
-    certificate: Certificate | None
-    missed: Array | None
-    n_passes: int
+    certificate: Certificate | None = None
+    missed: Array | None = None  # leading eigenvectors that were missed
+    n_passes: int = 0  # how often all kernels were read
     # What is certain of a larger error, if there is no certificate of the one allowed.
     weaker: Certificate | None = None
 
 
-def rounding_of_entries(stack: Any) -> float:
+class _Plan(NamedTuple):
+    """How the eigenvectors of a mix are certified."""
+
+    proves_first: bool
+    proves_last: bool
+    holds_mix: bool  # written out, so that products with it read no kernel
+    n_probes: int
+    sure_steps: int
+
+
+def rounding_of_entries(stack: StackLike) -> float:
     """Return the relative rounding of the entries of the kernels."""
     return max(EPS, *(K.precision for K in stack.kernels))
 
 
 def certify(
-    stack: Any,
+    stack: StackLike,
     coefficients: Float,
     relaxation: Relaxation,
     allowed_error: float,
@@ -123,10 +118,10 @@ def certify(
     prove: bool | Literal["auto"] = "auto",
     key: int = 0,
     seed: int = 1,
-    mix: Any = None,
+    mix: KernelLike | None = None,
     mix_error: float = 0.0,
-) -> Verdict:
-    """Prove that no leading eigenvector of a mix was missed, or search for those that were.
+) -> CertificateCheck:
+    """Prove that no leading eigenvector of a mix was missed, or search for them.
 
     By default a proof comes first if it is faster, and last if a search is inconclusive
     and the mix is in memory; ``prove=True`` proves in any case, False only searches.
@@ -134,66 +129,91 @@ def certify(
     weaker certificate states the error that the search does exclude.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
-        return Verdict(Certificate("proved", relaxation.error), None, 0)
-    n, rounding = stack.n_samples, rounding_of_entries(stack)
-    # Eigenvalues found by products in single precision may be too small for that alone.
-    rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
-    claimed, V = CLAIMED * allowed_error, relaxation.vectors
+        return CertificateCheck(Certificate("proved", relaxation.error))
+
+    rounding = rounding_of_entries(stack)
+    # Sums of products in single precision may be too small by two roundings.
+    rounded = 2 * rounding * relaxation.value if rounding > EPS else 0.0
+    # A little less than allowed, for the rounding of this very computation.
+    claimed = 0.99 * allowed_error
     if claimed <= rounded:
-        return Verdict(None, None, 0)
-    has_room = fits(16 * n**2, available=free_bytes(V))
-    in_memory = stack.in_memory or (n <= MOST_HELD and has_room)
-    can_prove = prove == "auto" and in_memory and has_room
-    # A search in streamed kernels takes several passes over them, a proof one.
-    is_fast = n <= (
-        PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(V) else PROVED_FIRST
-    )
-    is_fast |= not stack.in_memory
-    proves_first = prove is True or (can_prove and is_fast)
+        return CertificateCheck()
+
+    plan = _plan(stack, relaxation.vectors, prove)
+    proved = Certificate("proved", claimed)
+    n_passes = 0
 
     def has_proof() -> bool:
         return is_proved(stack.mix(coefficients).dense(), relaxation, claimed)
 
-    proved, n_passes = Certificate("proved", claimed), int(proves_first)
-    if proves_first and has_proof():
-        return Verdict(proved, None, n_passes)
+    if plan.proves_first:
+        n_passes += 1
+        if has_proof():
+            return CertificateCheck(proved, None, n_passes)
+
+    operator: Operator | Array = mix
     if mix is None:
-        mix, n_passes = stack.mix(coefficients), n_passes + in_memory
-        mix = mix.dense() if in_memory and not stack.in_memory else mix
-    n_probes = PROBES if in_memory else STREAMED_PROBES
+        mixed = stack.mix(coefficients)
+        writes = plan.holds_mix and not stack.in_memory
+        operator = mixed.dense() if writes else mixed
+        n_passes += int(plan.holds_mix)
+
     found = search_missed(
-        mix,
+        operator,
         relaxation,
         claimed - rounded,
         seed=seed,
         key=key,
         rounding=rounding,
-        n_probes=n_probes,
-        sure_steps=MAX_STEPS if in_memory else STREAMED_STEPS,
+        n_probes=plan.n_probes,
+        sure_steps=plan.sure_steps,
         mix_error=mix_error,
     )
-    n_passes += 0 if in_memory else found.n_products
+    if not plan.holds_mix:
+        n_passes += found.n_products
 
     if found.vectors is not None:
-        return Verdict(None, found.vectors, n_passes)
+        return CertificateCheck(None, found.vectors, n_passes)
 
-    if found.probability > PROBABILITY and can_prove and not proves_first:
+    if found.probability > PROBABILITY and plan.proves_last:
         n_passes += 1
         if has_proof():
-            return Verdict(proved, None, n_passes)
+            return CertificateCheck(proved, None, n_passes)
 
     if found.probability <= HIGHEST_PROBABILITY:
         searched = Certificate("searched", claimed, found.probability)
-        return Verdict(searched, None, n_passes)
+        return CertificateCheck(searched, None, n_passes)
 
-    highest = highest_missed(found, n - V.shape[1], n_probes) + mix_error
+    n_outside = stack.n_samples - relaxation.vectors.shape[1]
+    highest = highest_missed(found, n_outside, plan.n_probes) + mix_error
     error = error_if_below(relaxation, highest) + rounded
     weaker = Certificate("searched", error, HIGHEST_PROBABILITY)
-    return Verdict(None, None, n_passes, weaker)
+    return CertificateCheck(None, None, n_passes, weaker)
+
+
+def _plan(stack: StackLike, V: Array, prove: bool | Literal["auto"]) -> _Plan:
+    """Return how eigenvectors V of a mix are certified in the least time."""
+    n = stack.n_samples
+    has_room = fits(16 * n**2, available=free_bytes(V))
+    holds_mix = stack.in_memory or (n <= MOST_HELD and has_room)
+    can_prove = prove == "auto" and holds_mix and has_room
+
+    # Up to so many samples a proof takes less time than a search; of streamed kernels a
+    # search reads all several times, and a proof once.
+    most_proved_first = 12_000 if is_on_accelerator(V) else 480
+    is_fast = n <= most_proved_first or not stack.in_memory
+    proves_first = prove is True or (can_prove and is_fast)
+    proves_last = can_prove and not proves_first
+
+    if holds_mix:
+        return _Plan(proves_first, proves_last, holds_mix, PROBES, MAX_STEPS)
+    # If each product reads all kernels anew, more vectors take little longer, and a
+    # search that will not be conclusive stops early.
+    return _Plan(proves_first, proves_last, holds_mix, n_probes=32, sure_steps=6)
 
 
 def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
-    r"""Return whether the eigenvalue sum is proved to be too small by the allowed error at most.
+    r"""Return whether an eigenvalue sum is proved to be too small by at most an error.
 
     A Cholesky factorization of
 
@@ -207,29 +227,39 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
 
     References
     ----------
-    .. [1] S. M. Rump. Verification of positive definiteness. BIT 46 (2006), Theorem 2.3.
+    .. [1] S. M. Rump. Verification of positive definiteness. BIT 46 (2006), Thm. 2.3.
     """
-    k, n, xp = relaxation.n_clusters, M.shape[0], namespace(M)
-    V, R = relaxation.vectors[:, :k], relaxation.residuals[:, :k]
+    k = relaxation.n_clusters
+    n = M.shape[0]
+    xp = namespace(M)
+    V = relaxation.vectors[:, :k]
+    R = relaxation.residuals[:, :k]
+
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
+    smallest = float(values.min())
     underestimate = float(values.sum()) - relaxation.value
     # V is orthonormal up to rounding, which can lengthen the added part by this share.
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
     free = allowed_error - underestimate
-    free -= stretch * float((values - values.min()).sum() + allowed_error)
-    squares = to_host(xp.sum(R * R, axis=0))
-    shares = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
+    free -= stretch * float((values - smallest).sum() + allowed_error)
+
     # Half of the error follows the residuals, a quarter is for all directions of the
     # partition alike, and a quarter for those outside.
+    squares = to_host(xp.sum(R * R, axis=0))
+    shares = np.full(k, 1 / k)
+    if squares.sum() > 0:
+        shares = squares / squares.sum()
     outside = free / (4 * k)
-    gains = values - values.min() + free * (shares / 2 + 1 / (4 * k))
-    tau = float(values.min()) + outside
+    gains = values - smallest + free * (shares / 2 + 1 / (4 * k))
+    tau = smallest + outside
+
     # Rounding of the factorization and of its input.
     trace = float(gains.sum()) + n * tau + float(xp.sum(xp.linalg.diagonal(M)))
     rounding = (n + k + 8) * EPS / 2 * trace
     if not rounding < outside:
         return False
+
     M *= -1.0
     M += (V * to_device(gains, V)) @ V.T
     set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
@@ -237,7 +267,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
 
 
 def search_missed(
-    K: Any,
+    K: Operator | Array,
     relaxation: Relaxation,
     allowed_error: float,
     *,
@@ -249,8 +279,8 @@ def search_missed(
     n_probes: int = PROBES,
     rounding: float = EPS,
     mix_error: float = 0.0,
-) -> MissedSearch:
-    """Search the complement of known vectors for eigenvalues that belong to the k largest.
+) -> SearchResult:
+    """Search outside of known vectors for eigenvalues that belong to the k largest.
 
     Block Lanczos steps from Gaussian vectors, orthogonal to all that is known,
     underestimate the largest eigenvalue there with `miss_probability`. The search stops
@@ -261,71 +291,100 @@ def search_missed(
     in single precision. The random vectors depend on ``seed``, the number of the search
     in a solve, and on its `search_key`.
     """
-    values, (n, n_known) = relaxation.eigenvalues, relaxation.vectors.shape
-    harmless = largest_harmless(relaxation, allowed_error) - mix_error
+    values = relaxation.eigenvalues
+    n, n_known = relaxation.vectors.shape
+    harmless = largest_tolerated_eigenvalue(relaxation, allowed_error) - mix_error
+    # Ritz values less than 16 roundings above an eigenvalue are equal to it.
     smallest = float(values[relaxation.n_clusters - 1])
-    missing = smallest + ROUNDINGS * rounding * float(values[0]) + mix_error
+    missing = smallest + 16 * rounding * float(values[0]) + mix_error
+
     V = astype(relaxation.vectors, "float32" if mix_error > 0 else "float64")
     probes = random_normal((n, n_probes), V, [seed, key], precision_of(V))
     most_vectors = n_known + max_steps * n_probes
     space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
-    sure_steps = max_steps if sure_steps is None else sure_steps
+    if sure_steps is None:
+        sure_steps = max_steps
+
     for step in range(1, max_steps + 1):
-        is_larger, seen = space.expand(), space.restricted(n_known)
+        is_larger = space.expand()
+        seen = space.restricted(n_known)
         largest = float(eigvalsh(seen)[-1]) if len(seen) else 0.0
         if not is_larger:  # all that can be reached was seen
             reached = probability if largest < harmless else 1.0
-            return MissedSearch(None, reached, step - 1, largest)
+            return SearchResult(None, reached, step - 1, largest)
+
         share = 1 - largest / harmless if harmless > 0 else 0.0
         reached = miss_probability(n - n_known, step, share, n_probes)
-        # Failures are nested over the steps, so that the search may stop after any
-        # step.
+        # Failures are nested over the steps, so that the search may stop after any.
         if reached <= probability:
-            return MissedSearch(None, probability, step, largest)
+            return SearchResult(None, probability, step, largest)
+
         if largest > missing:
-            found, S = eigh(seen)
-            turn = to_device(S[:, found > missing], V, space.dtype)
-            missed = astype(space.rows[n_known : space.size, :].T @ turn, "float64")
-            return MissedSearch(orthonormalize(missed, relaxation.vectors), 1.0, step)
+            ritz_values, S = eigh(seen)
+            rotation = to_device(S[:, ritz_values > missing], V, space.dtype)
+            missed = space.rows[n_known : space.size, :].T @ rotation
+            missed = orthonormalize(astype(missed, "float64"), relaxation.vectors)
+            return SearchResult(missed, 1.0, step)
+
         # The share never rises again.
         best = miss_probability(n - n_known, max_steps, share, n_probes)
         if step >= sure_steps and best > HIGHEST_PROBABILITY:
             break
-    return MissedSearch(None, reached, step, largest)
+    return SearchResult(None, reached, step, largest)
 
 
-def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
-    """Return the largest eigenvalue outside the known vectors with which the error is allowed."""
-    k, values, R = relaxation.n_clusters, relaxation.eigenvalues, relaxation.residuals
+def largest_tolerated_eigenvalue(relaxation: Relaxation, allowed_error: float) -> float:
+    """Return the largest eigenvalue outside the known vectors that an error allows."""
     if allowed_error <= 0:
         return 0.0
+    k = relaxation.n_clusters
+    values = relaxation.eigenvalues
     tau = float(values[k - 1]) + allowed_error / (2 * k)
-    gram = to_host(R.T @ R)
+    raised_sum = _RaisedSum(relaxation)
 
     def is_allowed(distance: float) -> bool:
-        """Return whether a distance between tau and the outside eigenvalues is enough."""
-        raised = eigvalsh(np.diag(values) + gram / distance)
-        levels = np.sort(np.append(raised, np.full(k, tau)))
-        return float(levels[-k:].sum()) - relaxation.value <= allowed_error
+        """Return whether this distance of outside eigenvalues from tau is enough."""
+        return raised_sum(tau, distance) - relaxation.value <= allowed_error
 
-    low, high = -50.0, 0.0  # exponents of the distance as a share of tau
     if not is_allowed(tau):
         return 0.0
-    # To a tenth, or until little is left of the distance to the eigenvalues that are
-    # known.
+
+    # Exponents of the distance as a share of tau: to a tenth, or until little is left
+    # of the distance to the eigenvalues that are known.
+    low = -50.0
+    high = 0.0
     little = 0.02 * max(1 - float(values[-1]) / tau, 0.0)
     while high - low > 0.1 and 2**high > little:
         middle = (low + high) / 2
-        low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
+        if is_allowed(tau * 2**middle):
+            high = middle
+        else:
+            low = middle
     return tau * (1 - 2**high)
 
 
-def highest_missed(found: MissedSearch, n: int, n_probes: int) -> float:
-    """Return the eigenvalue that an inconclusive search excludes but for `HIGHEST_PROBABILITY`.
+class _RaisedSum:
+    """An upper bound of a sum of eigenvalues, by the Schur complement (see above)."""
 
-    This is `miss_probability`, solved for the share. Whether the random vectors are
-    unlucky does not depend on the number of steps, so that the search may have stopped
-    after any.
+    def __init__(self, relaxation: Relaxation):
+        self.n_clusters = relaxation.n_clusters
+        self.values = np.diag(relaxation.eigenvalues)
+        self.gram = to_host(relaxation.residuals.T @ relaxation.residuals)
+
+    def __call__(self, tau: float, distance: float) -> float:
+        """Return the bound if eigenvalues outside are below tau by a distance."""
+        k = self.n_clusters
+        raised = eigvalsh(self.values + self.gram / distance)
+        levels = np.sort(np.append(raised, np.full(k, tau)))
+        return float(levels[-k:].sum())
+
+
+def highest_missed(found: SearchResult, n: int, n_probes: int) -> float:
+    """Return the eigenvalue that an inconclusive search excludes all but surely.
+
+    This is `miss_probability`, solved for the share at `HIGHEST_PROBABILITY`. Whether
+    the random vectors are unlucky does not depend on the number of steps, so that the
+    search may have stopped after any.
     """
     if found.n_products < 1:
         return np.inf
@@ -338,23 +397,19 @@ def highest_missed(found: MissedSearch, n: int, n_probes: int) -> float:
 
 
 def error_if_below(relaxation: Relaxation, outside: float) -> float:
-    """Return how much the sum is too small at most, if eigenvalues outside are below a bound."""
-    k, R = relaxation.n_clusters, relaxation.residuals
-    gram, values = to_host(R.T @ R), relaxation.eigenvalues
+    """Return how much a sum is too small at most, by a bound of those outside."""
     if not np.isfinite(outside):
         return np.inf
-
-    def error_at(distance: float) -> float:
-        raised = eigvalsh(np.diag(values) + gram / distance)
-        levels = np.sort(np.append(raised, np.full(k, outside + distance)))
-        return float(levels[-k:].sum()) - relaxation.value
-
-    size = max(outside, float(values[0]), np.finfo(np.float64).tiny)
-    return min(error_at(size * 2.0**-exponent) for exponent in range(0, 50, 2))
+    raised_sum = _RaisedSum(relaxation)
+    largest = float(relaxation.eigenvalues[0])
+    size = max(outside, largest, np.finfo(np.float64).tiny)
+    distances = [size * 2.0**-exponent for exponent in range(0, 50, 2)]
+    least = min(raised_sum(outside + distance, distance) for distance in distances)
+    return least - relaxation.value
 
 
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
-    r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
+    r"""Return how likely Lanczos steps underestimate the largest eigenvalue by a share.
 
     Let A be positive semidefinite of size n with the largest eigenvalue one, u its
     eigenvector, X a Gaussian matrix of b columns (probes), and x = X X^T u / |X^T u|.
@@ -373,21 +428,21 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
 
     References
     ----------
-    .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
-       algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992).
+    .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power
+       and Lanczos algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992).
     """
     if share <= 0:
         return 1.0
     with np.errstate(divide="ignore"):
         exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
-    share_of_one = (
-        (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
-    )
+    share_of_one = 0.0
+    if exponent < 300:
+        share_of_one = np.cosh(exponent) ** -2.0
     return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
 
 
 def search_key(random_state: Any) -> int:
-    """Return the key of the random vectors of searches; the state of a generator is not changed.
+    """Return the key of the random vectors of searches, by a state that is only read.
 
     A kernel made against these vectors can hide an eigenvector from a search, so that
     its probability holds for kernels that do not depend on its key.
@@ -400,15 +455,17 @@ def search_key(random_state: Any) -> int:
 
 
 def relax_from(
-    K: Any, n_clusters: int, *, tol: float, start: Array | None
+    K: KernelLike, n_clusters: int, *, tol: float, start: Array | None
 ) -> Relaxation:
-    """Solve the relaxed problem of one kernel, from the vectors of a similar one if known.
+    """Solve the relaxed problem of one kernel, from vectors of a similar one if known.
 
-    These may be orthogonal to some eigenvectors, which are searched for.
+    These may be orthogonal to some eigenvectors, which are searched for: in a few steps
+    only, as the last iteration of a method is certified.
     """
     relaxation = relax(K, n_clusters, tol=tol, start=start)
     if start is None or relaxation.residuals is None:
         return relaxation  # solved from random vectors, or on the whole space
+
     for seed in range(1, K.n_samples):
         missed = search_missed(
             K,
@@ -416,12 +473,13 @@ def relax_from(
             max(tol * relaxation.value, 2 * relaxation.error),
             seed=seed,
             probability=HIGHEST_PROBABILITY,
-            max_steps=PASSING_STEPS,
+            max_steps=8,
         ).vectors
         if missed is None:
             break
-        vectors, previous = side_by_side(relaxation.vectors, missed), relaxation
+        previous = relaxation.value
+        vectors = side_by_side(relaxation.vectors, missed)
         relaxation = improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
-        if relaxation.value <= previous.value + tol * abs(previous.value):
+        if relaxation.value <= previous + tol * abs(previous):
             break  # only rounding was found: in single precision it never ends
     return relaxation

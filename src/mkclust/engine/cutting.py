@@ -10,7 +10,7 @@ from mkclust.types import Float
 
 
 class Evaluation(NamedTuple):
-    """The value of J at some weights, the alignments there, and the solver's own state."""
+    """The value of J at some weights, the alignments there, and a solver's state."""
 
     value: float
     alignments: Float
@@ -19,7 +19,7 @@ class Evaluation(NamedTuple):
 
 
 class CuttingSurfaces:
-    r"""Minimize a maximum of quadratics over the simplex, with a lower bound that certifies it.
+    r"""Minimize a maximum of quadratics over the simplex, with a certified lower bound.
 
     .. math:: \min_{\gamma \in \Delta} J(\gamma), \qquad
               J(\gamma) = \max_P \sum_p \gamma_p^2 \langle K_p, P \rangle + b(P)
@@ -32,10 +32,6 @@ class CuttingSurfaces:
     is where J is evaluated next. If J has a kink (equal eigenvalues), the optimal P is
     a mixture of projectors, and such a mixture is kept.
     """
-
-    # A surface with a smaller share is inactive; keeping it only slows the mixture
-    # down.
-    NEGLIGIBLE = 1e-14
 
     def __init__(self, weights: Float, rounding: float = 0.0):
         # By this share alignments may have been rounded up, and the bound with them.
@@ -50,25 +46,26 @@ class CuttingSurfaces:
         """Take in one more surface; renew the bound and the next weights."""
         self._alignments = np.vstack([self._alignments, alignments])
         self._offsets = np.append(self._offsets, offset)
-        if len(self._alignments) == 1:
-            self._shares = np.ones(1)
-        else:
-            start = np.append(self._shares, 0.0)
-            if best_response(start @ self._alignments)[1] == 0:
-                # From a bound of zero no gradient leads away; the middle is a better
-                # start.
-                start = np.full(len(start), 1 / len(start))
-            self._shares = best_mixture(self._alignments, start, self._offsets)
-            active = self._shares > self.NEGLIGIBLE
-            self._alignments, self._shares = (
-                self._alignments[active],
-                self._shares[active],
-            )
-            self._offsets = self._offsets[active]
-            self._shares /= self._shares.sum()
+        self._mix()
         self.weights, bound = best_response(self._shares @ self._alignments)
         bound = (bound + float(self._shares @ self._offsets)) * (1 - self.rounding)
         self.lower_bound = max(self.lower_bound, bound)
+
+    def _mix(self) -> None:
+        """Mix the surfaces anew, and leave out those that are inactive."""
+        if len(self._alignments) == 1:
+            self._shares = np.ones(1)
+            return
+        start = np.append(self._shares, 0.0)
+        if best_response(start @ self._alignments)[1] == 0:
+            # From a bound of zero no gradient leads away; the middle is a better start.
+            start = np.full(len(start), 1 / len(start))
+        shares = best_mixture(self._alignments, start, self._offsets)
+        # A smaller share only slows the mixture down.
+        active = shares > 1e-14
+        self._alignments = self._alignments[active]
+        self._offsets = self._offsets[active]
+        self._shares = shares[active] / shares[active].sum()
 
     def minimize(
         self,
@@ -87,13 +84,14 @@ class CuttingSurfaces:
         history = list[tuple[float, float]]()
         # No further surface makes up for the rounding of the bound.
         limit = tol + self.rounding
-        while best is None or (
-            best.value - self.lower_bound > limit * best.value
-            and len(history) < max_evaluations
-        ):
+        while True:
+            if best is not None:
+                is_close = best.value - self.lower_bound <= limit * best.value
+                if is_close or len(history) >= max_evaluations:
+                    return weights, best, history
             evaluation = evaluate(self.weights)
             if best is None or evaluation.value < best.value:
-                weights, best = self.weights, evaluation
+                weights = self.weights
+                best = evaluation
             self.add(evaluation.alignments, evaluation.offset)
             history.append((best.value, self.lower_bound))
-        return weights, best, history

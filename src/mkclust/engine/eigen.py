@@ -1,7 +1,7 @@
-"""The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone.
+"""The relaxed k-means problem of one kernel: leading eigenvectors, by thin products.
 
 One routine serves for all: block Krylov spaces, restarted from their Ritz vectors. Of a
-kernel it asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.rows`` if the whole
+kernel it asks ``K @ V``, ``K.n_samples`` and ``K.like``, and ``K.dense()`` if the whole
 space is cheaper.
 """
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.engine.protocol import KernelLike, Operator
 from mkclust.linalg import (
     astype,
     eigvalsh,
@@ -31,20 +32,6 @@ from mkclust.types import Array, Float
 
 # The relative rounding of double precision.
 EPS = float(np.finfo(np.float64).eps)
-# On an accelerator, from this many samples on, blocks hold a multiple of so many
-# vectors.
-FEWEST_WIDE, MULTIPLE = 8000, 64
-# Blocks of vectors that a Krylov space holds before it is restarted.
-BLOCKS = 8
-# By about which factor a step reduces the error.
-CONVERGENCE_RATE = 10.0
-# Most steps between two decompositions, each of which takes as long as a step.
-MOST_STEPS = 4
-# Decompositions without progress after which rounding is taken to have set a limit.
-PATIENCE = 5
-# Products with one vector that a search for extreme eigenvalues takes: with two at a
-# time, each takes three times as long.
-EXTREME_PRODUCTS = 10
 
 
 @dataclass(frozen=True)
@@ -56,8 +43,7 @@ class Relaxation:
     # the spectrum.
     vectors: Array
     eigenvalues: Float  # falling, (b,)
-    # By how much the sum of the first k may still be too small, judged by the
-    # residuals.
+    # By how much the sum of the first k may be too small, judged by the residuals.
     error: float = 0.0
     # K V - V diag(eigenvalues); None if the vectors are those of a dense
     # eigendecomposition.
@@ -77,21 +63,21 @@ class Relaxation:
 
     @property
     def eigengap(self) -> float:
-        """Relative gap between the k-th eigenvalue and the next: J is smooth if it is open."""
+        """Relative gap after the k-th eigenvalue: open if J is smooth."""
         return self._gap(self.n_clusters)
 
     @property
     def cluster_gap(self) -> float:
-        """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
+        """Relative gap before the k-th eigenvalue, where k centered clusters show."""
         return self._gap(self.n_clusters - 1)
 
     def gap_above(self, lower_bound: float) -> float:
-        """Return how far, relatively, the value may lie above a lower bound of its minimum."""
+        """Return how far the value may lie above a lower bound, as a share of it."""
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
 
     def _gap(self, index: int) -> float:
-        """Return the drop after the first ``index`` eigenvalues, NaN if there is none."""
+        """Return the drop after the first eigenvalues, NaN if there is none."""
         if not 0 < index < len(self.eigenvalues):
             return float("nan")
         above, below = self.eigenvalues[index - 1 : index + 1]
@@ -99,7 +85,7 @@ class Relaxation:
 
 
 def relax(
-    K: Any,
+    K: KernelLike,
     n_clusters: int,
     *,
     tol: float,
@@ -119,33 +105,43 @@ def relax(
     width = width or block_width(K.n_samples, n_clusters)
     if width >= K.n_samples:
         return relax_whole(K.dense(), n_clusters)
-    vectors = (
-        zeros((K.n_samples, 0), K.like, dtype)
-        if start is None
-        else astype(start, dtype)
-    )
-    if (n_drawn := width - vectors.shape[1]) > 0:
+    vectors = _complete(K, start, width, dtype)
+    return improve(K, rayleigh_ritz(K, vectors, n_clusters, products), tol)
+
+
+def _complete(
+    K: Operator, start: Array | None, width: int, dtype: str = "float64"
+) -> Array:
+    """Return orthonormal vectors to start from, of which some may be given."""
+    if start is None:
+        start = zeros((K.n_samples, 0), K.like, dtype)
+    vectors = astype(start, dtype)
+    n_drawn = width - vectors.shape[1]
+    if n_drawn > 0:
         drawn = random_signs((K.n_samples, n_drawn), K.like, dtype)
         # Images of random vectors lean towards the leading eigenvectors; if the rank is
         # too low for that, the random vectors themselves fill up.
         for fresh in (K @ drawn, drawn):
             if vectors.shape[1] < width:
                 vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
-    return improve(K, rayleigh_ritz(K, vectors[:, :width], n_clusters, products), tol)
+    return vectors[:, :width]
 
 
 def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
     """Return how many vectors to iterate together, or n if the whole space is cheaper.
 
-    A ``wide`` block is for an accelerator, which multiplies `MULTIPLE` vectors as fast
-    as few: with more of them, weights take fewer passes over all kernels, and searches
-    fewer steps.
+    A ``wide`` block is for an accelerator, which multiplies 64 vectors as fast as few:
+    with more of them, weights take fewer passes over all kernels, and searches fewer
+    steps.
     """
-    wide = wide and n >= FEWEST_WIDE
     # Guard vectors speed up the convergence, shorten searches, and hold the partners of
     # a tie.
-    width = n_clusters + max(16 if wide else 8, n_clusters // 4)
-    width = MULTIPLE * -(-width // MULTIPLE) if wide else width
+    n_guards = n_clusters // 4
+    if wide and n >= 8000:
+        multiple = 64
+        width = multiple * -(-(n_clusters + max(16, n_guards)) // multiple)
+    else:
+        width = n_clusters + max(8, n_guards)
     return n if n <= 200 or 5 * width >= n else width
 
 
@@ -156,7 +152,7 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
 
 
 def rayleigh_ritz(
-    K: Any, vectors: Array, n_clusters: int, products: Array | None = None
+    K: Operator, vectors: Array, n_clusters: int, products: Array | None = None
 ) -> Relaxation:
     """Return the Ritz vectors of a kernel in the span of orthonormal vectors.
 
@@ -186,42 +182,44 @@ def ritz_vectors(
 
 
 def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
-    """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
+    """Return by how much a sum of Ritz values may be too small, by their residuals.
 
     An eigenvalue is at most a residual away, and at most its square over the distance
     to the spectrum outside of the block, which begins about where the block ends.
     """
-    outside, lengths = values[-1] + lengths[-1], lengths[:n_clusters]
+    outside = values[-1] + lengths[-1]
+    lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
     return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
 
 
 def improve(
-    K: Any, start: Relaxation, tol: float, *, max_products: int = 1000
+    K: Operator, start: Relaxation, tol: float, *, max_products: int = 1000
 ) -> Relaxation:
-    """Improve leading eigenvectors until the error of their sum is below a share of it."""
+    """Improve leading eigenvectors until the error of their sum is a share of it."""
     goal = max(tol, EPS) * start.value
     if start.error <= goal:
         return start
-    space, best, n_waited = Krylov(K, start), start.error, 0
-    while (
-        space.error > goal and space.n_products < max_products and n_waited < PATIENCE
-    ):
+    space = Krylov(K, start)
+    best = start.error
+    n_waited = 0
+    # After five decompositions without progress rounding has set a limit.
+    while space.error > goal and space.n_products < max_products and n_waited < 5:
+        # A step reduces the error about tenfold; a decomposition takes as long as one.
         ratio = space.error / max(goal, EPS * space.error)
-        n_steps = int(
-            np.clip(np.ceil(np.log(ratio) / np.log(CONVERGENCE_RATE)), 1, MOST_STEPS)
-        )
+        n_steps = int(np.clip(np.ceil(np.log10(ratio)), 1, 4))
         for _ in range(n_steps):
             if not space.expand():
                 max_products = 0  # an invariant space: the residuals are rounding
         space.decompose()
+
         n_waited = 0 if space.error < 0.9 * best else n_waited + 1
         best = min(best, space.error)
     return space.relaxation()
 
 
 class Krylov:
-    """A block Krylov space: an orthonormal basis Q with ``K Q = Q T`` but for its last block.
+    """A block Krylov space: an orthonormal Q with ``K Q = Q T`` but for its last block.
 
     ``K Q_last = Q T_last + rest``, so the residuals of all Ritz vectors are parts of
     the rest: products with the basis are neither kept nor computed again. It is
@@ -231,29 +229,31 @@ class Krylov:
 
     def __init__(
         self,
-        K: Any,
+        K: Operator | Array,
         start: Relaxation,
         most_vectors: int | None = None,
         rest: Array | None = None,
     ):
         n, self.width = start.vectors.shape
-        self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
+        self.kernel = K
+        self.n_clusters = start.n_clusters
+        self.n_products = 0
         self.dtype = precision_of(start.vectors)
-        most_vectors = min(most_vectors or BLOCKS * self.width, n)
+        most_vectors = min(most_vectors or 8 * self.width, n)
         self.rows = empty((most_vectors, n), start.vectors, self.dtype)
         self.T = np.zeros((most_vectors,) * 2)
         self._begin(start, rest)
 
     def _begin(self, start: Relaxation, rest: Array | None = None) -> None:
-        self.size, self._last = self.width, slice(0, self.width)
+        """Begin with vectors and their residuals, or another rest."""
+        self.size = self.width
+        self._last = slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
         self._rest: Any = start.residuals if rest is None else rest
         self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
-        self.values, self._S, self.error = (
-            start.eigenvalues,
-            np.eye(self.size),
-            start.error,
-        )
+        self.values = start.eigenvalues
+        self.error = start.error
+        self._S = np.eye(self.size)
 
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
@@ -261,18 +261,25 @@ class Krylov:
         if self.size + self._rest.shape[1] > most_vectors and most_vectors < n:
             self.decompose()
             self._begin(self.relaxation())
+
         new = orthonormalize(self._rest, self.rows[: self.size, :].T)
         new = new[:, : min(new.shape[1], most_vectors - self.size)]
         if not new.shape[1]:
             return False
-        self._last = slice(self.size, self.size + new.shape[1])
-        self.size, self.n_products = self._last.stop, self.n_products + 1
+        old = self.size
+        self.size = old + new.shape[1]
+        self._last = slice(old, self.size)
         self.rows[self._last, :] = new.T
-        image, known = self.kernel @ new, self.rows[: self.size, :]
+
+        image = self.kernel @ new
+        self.n_products += 1
+        known = self.rows[: self.size, :]
         shares = known @ image
         self._rest = image - known.T @ shares
-        self.T[: self.size, self._last] = shares = to_host(shares)
-        self.T[self._last, : self._last.start] = shares[: self._last.start].T
+
+        on_host = to_host(shares)
+        self.T[: self.size, self._last] = on_host
+        self.T[self._last, :old] = on_host[:old].T
         return True
 
     def restricted(self, first: int = 0) -> Float:
@@ -283,31 +290,26 @@ class Krylov:
     def decompose(self) -> None:
         """Find the Ritz values, and how accurate they are."""
         self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
-        share, gram = (
-            self._S[self._last, : self.width],
-            to_host(self._rest.T @ self._rest),
-        )
-        squares = np.einsum("ij,ij->j", share, gram @ share)
+        share = self._S[self._last, : self.width]
+        gram = to_host(self._rest.T @ self._rest)
+        squares = np.sum(share * (gram @ share), axis=0)
         lengths = np.sqrt(np.maximum(squares, 0))
         self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
 
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
-        turn = to_device(
-            np.ascontiguousarray(self._S[:, : self.width].T), self.rows, self.dtype
-        )
-        vectors, values = (
-            (turn @ self.rows[: self.size, :]).T,
-            self.values[: self.width],
-        )
-        residuals = self._rest @ turn[:, self._last].T
+        leading = np.ascontiguousarray(self._S[:, : self.width].T)
+        rotation = to_device(leading, self.rows, self.dtype)
+        vectors = (rotation @ self.rows[: self.size, :]).T
+        residuals = self._rest @ rotation[:, self._last].T
+        values = self.values[: self.width]
         return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
 
 
 def extreme_eigenvalues(
-    K: Any, *, converged: bool = False
+    K: KernelLike, *, converged: bool = False
 ) -> tuple[float, float, float]:
-    """Return the smallest eigenvalue of a symmetric kernel, the largest by size, and an error.
+    """Return the smallest eigenvalue of a kernel, the largest by size, and an error.
 
     For many samples by a few Lanczos steps: the true smallest eigenvalue can only be
     lower, so a negative one proves a kernel indefinite; finding none is evidence, not
@@ -319,36 +321,48 @@ def extreme_eigenvalues(
         values = eigvalsh(K.dense())
         size = float(np.abs(values).max())
         return float(values[0]), size, n * EPS * size
+
     diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
     unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
     scaled = _Affine(K, 0.0, 1 / unit)
-    basis = images = zeros((n, 0), K.like)
-    v = random_normal((n, 1), K.like, 0)
-    while basis.shape[1] < EXTREME_PRODUCTS:
-        before = sum_of_squares(v)
-        for _ in range(2):  # full reorthogonalization, twice
-            v = v - basis @ (basis.T @ v)
-        if (left := sum_of_squares(v)) <= EPS * before:
-            break  # an invariant space
-        basis = side_by_side(basis, v / left**0.5)
-        v = scaled @ basis[:, -1:]
-        images = side_by_side(images, v)
-    T = to_host(basis.T @ images)
-    values = eigvalsh((T + T.T) / 2)
-    smallest, largest = float(values[0]), float(np.abs(values).max())
+    values = _lanczos(scaled)
+    smallest = float(values[0])
+    largest = float(np.abs(values).max())
     if not converged:
         return unit * smallest, unit * largest, np.inf
-    flipped = relax(_Affine(scaled, 2 * largest, -1.0), 1, tol=1e-12)
+
+    flipped_kernel = _Affine(scaled, 2 * largest, -1.0)
+    vectors = _complete(flipped_kernel, None, block_width(n, 1))
+    flipped = improve(flipped_kernel, rayleigh_ritz(flipped_kernel, vectors, 1), 1e-12)
     smallest = 2 * largest - float(flipped.eigenvalues[0])
     return unit * smallest, unit * largest, unit * flipped.error
 
 
+def _lanczos(K: Operator) -> Float:
+    """Return the Ritz values of ten Lanczos steps from a random vector, rising."""
+    basis = images = zeros((K.n_samples, 0), K.like)
+    # With two vectors at a time, each product takes three times as long.
+    v = random_normal((K.n_samples, 1), K.like, 0)
+    for _ in range(10):
+        before = sum_of_squares(v)
+        for _ in range(2):  # full reorthogonalization, twice
+            v = v - basis @ (basis.T @ v)
+        left = sum_of_squares(v)
+        if left <= EPS * before:
+            break  # an invariant space
+        basis = side_by_side(basis, v / left**0.5)
+        v = K @ basis[:, -1:]
+        images = side_by_side(images, v)
+    T = to_host(basis.T @ images)
+    return eigvalsh((T + T.T) / 2)
+
+
 @dataclass(frozen=True)
 class _Affine:
-    """``a I + b K``, as far as Krylov steps ask."""
+    """``a I + b K``."""
 
-    kernel: Any
+    kernel: Operator
     a: float
     b: float
 

@@ -1,4 +1,4 @@
-r"""What kernels share if their samples come in groups: families, patients, batches, plates.
+r"""What kernels share if samples come in groups: families, patients, batches, plates.
 
 Samples of a group are alike in everything, so only two kinds of shuffling leave
 independent views as they are: of the samples within their groups, and of whole groups.
@@ -21,10 +21,6 @@ import numpy as np
 
 from mkclust.engine.agreement import FEWEST_SAMPLES, u_centered
 from mkclust.types import Float
-
-# Fewer samples of a group are taken to compare samples within groups only if there are
-# fewer.
-FEWEST_PER_GROUP = 8
 
 
 @dataclass(frozen=True)
@@ -49,14 +45,13 @@ class WithinGroups:
         return self._over_deviations(np.outer(norms, norms))
 
     def _over_deviations(self, products: Float) -> Float:
-        varies = self.deviations > 0
-        return np.divide(
-            products, self.deviations, out=np.zeros_like(products), where=varies
-        )
+        """Return products in standard deviations, zero if nothing varies."""
+        out = np.zeros_like(products)
+        return np.divide(products, self.deviations, out=out, where=self.deviations > 0)
 
 
 def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
-    """Compare kernels by the differences within groups, given their entries, (m, s, s)."""
+    """Compare kernels by the differences within groups, by entries, (m, s, s)."""
     order = np.argsort(groups, kind="stable")
     _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
     blocks = np.stack(
@@ -74,11 +69,11 @@ def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
 
 
 def _centered_blocks(K: Float, starts: np.ndarray, sizes: np.ndarray) -> Float:
-    """Return a kernel whose blocks between groups have no means; rows are sorted by group."""
-    K = K - np.repeat(
-        np.add.reduceat(K, starts, axis=0) / sizes[:, None], sizes, axis=0
-    )
-    K -= np.repeat(np.add.reduceat(K, starts, axis=1) / sizes, sizes, axis=1)
+    """Return a kernel without the means of its blocks; rows are sorted by group."""
+    column_means = np.add.reduceat(K, starts, axis=0) / sizes[:, None]
+    K = K - np.repeat(column_means, sizes, axis=0)
+    row_means = np.add.reduceat(K, starts, axis=1) / sizes
+    K -= np.repeat(row_means, sizes, axis=1)
     for start, size in zip(starts, sizes, strict=True):
         own = slice(start, start + size)
         K[own, own] = u_centered(K[own, own].copy()) if size >= FEWEST_SAMPLES else 0.0
@@ -86,13 +81,14 @@ def _centered_blocks(K: Float, starts: np.ndarray, sizes: np.ndarray) -> Float:
 
 
 def _sum_blocks(values: Float, starts: np.ndarray) -> Float:
+    """Return the sums of the entries of all blocks, (g, g)."""
     return np.add.reduceat(np.add.reduceat(values, starts, axis=0), starts, axis=1)
 
 
 def orders_within_groups(
     groups: np.ndarray, n_orders: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return random orders of samples, sorted by group, that shuffle each group, (n_orders, s)."""
+    """Return random orders within groups of samples sorted by group, (n_orders, s)."""
     keys = rng.random((n_orders, len(groups)))
     return np.argsort(groups + keys, axis=1)
 
@@ -100,9 +96,10 @@ def orders_within_groups(
 def draw_members(
     groups: np.ndarray, n_samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return rising numbers of samples of whole groups, or of large parts of large groups."""
+    """Return rising numbers of samples of whole groups, or parts of large groups."""
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    most = max(n_samples // len(numbers), FEWEST_PER_GROUP)
+    # Less than eight samples say little of a group.
+    most = max(n_samples // len(numbers), 8)
     places = rng.permutation(len(numbers))
     is_drawn = np.cumsum(np.minimum(sizes, most)[places]) <= n_samples
     drawn = np.isin(codes, places[is_drawn])
@@ -112,7 +109,7 @@ def draw_members(
 def draw_equally(
     groups: np.ndarray, n_samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return equally many samples of every group, at random, one row of numbers per group, (g, t).
+    """Return equally many random samples of every group, a row per group, (g, t).
 
     As many as the smallest group has, or as one can take of ``n_samples``; of some of
     the groups if there are more than these.

@@ -32,25 +32,8 @@ from mkclust.engine.agreement import (
 from mkclust.types import Float
 
 # Of many rows those of a few windows are compared: rows per window, and windows.
-WINDOW, WINDOWS = 64, 4
-# Rows that are averaged at most, if there are more than in all windows.
-MOST_AVERAGED = 4
-# Kernels of exchangeable rows seem to follow them with this probability at most.
-ORDERED = 1e-5
-# The distances at which rows may be more alike than neighbors, if groups take turns.
-DISTANCES = range(2, 17)
-# Neighbors are alike from so many deviations on, and rows at a distance clearly more
-# than they are from twice the score of neighbors and so many deviations on.
-ALIKE, CLEARLY_MORE = 1.64, 2.0
-# By how many the rows of one kernel are shifted, forward and backward.
-SHIFTS = range(4, 17, 2)
-# Shifted kernels are as much alike if their inner product is this share of the given
-# one, for more shifts than may do as well by accident.
-AS_ALIKE = 0.95
-BY_ACCIDENT = 2
-# The same in windows of rows that are ordered at large. If these are sorted by groups,
-# most windows lie within a group, and a few borders between groups decide.
-MORE_ALIKE, BY_ACCIDENT_IN_GROUPS = 1.1, 4
+WINDOW = 64
+WINDOWS = 4
 
 
 @dataclass(frozen=True)
@@ -71,6 +54,7 @@ class Rows:
         return [self._of_window(slice(start, start + self.length)) for start in starts]
 
     def _of_window(self, part: slice) -> Float:
+        """Return the kernels of one window, (m, l, l)."""
         return np.stack([_as_much_of_every_row(K[part, part]) for K in self.entries])
 
 
@@ -94,7 +78,7 @@ def neighboring_rows(n_rows: int) -> np.ndarray:
 def spread_rows(n_rows: int) -> np.ndarray:
     """Return the indices of all rows, (n, 1), or of neighbors to average, (g, t)."""
     most = WINDOW * WINDOWS
-    n_averaged = min(-(-n_rows // most), MOST_AVERAGED)
+    n_averaged = min(-(-n_rows // most), 4)
     n_means = min(n_rows // n_averaged, most)
     starts = np.arange(n_means) * n_rows // n_means
     return starts[:, None] + np.arange(n_averaged)
@@ -107,7 +91,8 @@ def order_p_values(rows: Rows) -> Float:
     regard to the number of these tests; one if groups take turns. A kernel is taken to
     have one direction only, which makes a p-value larger.
     """
-    m, length = len(rows.entries), rows.length
+    m = len(rows.entries)
+    length = rows.length
     links = u_centered(np.eye(length, k=1) + np.eye(length, k=-1))
     cosines = dct(np.eye(length), axis=0, norm="ortho")[1:]
     fourth = (cosines**4).sum(axis=1)
@@ -115,16 +100,16 @@ def order_p_values(rows: Rows) -> Float:
     constant = 1 / ((length - 1) * (length - 2))
     norms = np.sqrt(1 - fourth * length / (length - 2) + constant)
 
-    at_distance = np.zeros((m, 1 + len(DISTANCES)))
+    # Neighbors, and the distances of rows that are more alike if groups take turns.
+    distances = range(1, 17)
+    at_distance = np.zeros((m, len(distances)))
     along = np.zeros((m, length - 1))
     for K in rows.centered():
-        products = [np.trace(K, offset=d, axis1=1, axis2=2) for d in (1, *DISTANCES)]
+        products = [np.trace(K, offset=d, axis1=1, axis2=2) for d in distances]
         at_distance += 2 * np.stack(products, axis=1) / np.linalg.norm(links)
         along += np.einsum("ki,pik->pk", cosines, K @ cosines.T) / norms
-    at_distance, along = (
-        permutation_scores(alignments, length) / np.sqrt(rows.n_windows)
-        for alignments in (at_distance, along)
-    )
+    at_distance = permutation_scores(at_distance, length) / np.sqrt(rows.n_windows)
+    along = permutation_scores(along, length) / np.sqrt(rows.n_windows)
 
     ones = np.ones(m)
     share = leading_shares(links[None])
@@ -134,32 +119,47 @@ def order_p_values(rows: Rows) -> Float:
     of_cosines = p_values(along, ones, shares).min(axis=1)
     smaller = np.minimum(of_neighbors, (length - 1) * of_cosines)
 
-    neighbors, others = at_distance[:, 0], at_distance[:, 1:].max(axis=1)
-    follows = (neighbors > ALIKE) & (others < 2 * neighbors + CLEARLY_MORE)
+    # Neighbors are alike at the level of 5 %, and rows at no distance clearly more: by
+    # twice the score of neighbors and two deviations.
+    neighbors = at_distance[:, 0]
+    others = at_distance[:, 1:].max(axis=1)
+    follows = (neighbors > 1.64) & (others < 2 * neighbors + 2)
     return np.where(follows, np.minimum(2 * smaller, 1), 1)
 
 
 def alike_if_shifted(
-    rows: Rows, share: float = AS_ALIKE, n_accidents: int = BY_ACCIDENT
+    rows: Rows, share: float = 0.95, n_accidents: int = 2
 ) -> np.ndarray:
-    """Return which kernels are as much alike if the rows of one are shifted, (m, m)."""
-    entries, n_windows, length = rows.entries, rows.n_windows, rows.length
-    m = len(entries)
-    shifts = [shift for shift in SHIFTS if 4 * shift <= length]
+    """Return which kernels are as much alike if the rows of one are shifted, (m, m).
+
+    That is, if their inner product is this share of the given one, for more shifts than
+    may do as well by accident.
+    """
+    n_windows = rows.n_windows
+    length = rows.length
+    m = len(rows.entries)
+    shifts = [shift for shift in range(4, 17, 2) if 4 * shift <= length]
     if not shifts:
         return np.zeros((m, m), bool)
-    whole = entries.reshape(m, n_windows, length, n_windows, length)
+    whole = rows.entries.reshape(m, n_windows, length, n_windows, length)
+    most = shifts[-1]
 
     def part(shift: int) -> Float:
-        kept = slice(shifts[-1] + shift, length - shifts[-1] + shift)
+        """Return the entries without the first and last rows of windows, (m, n^2)."""
+        kept = slice(most + shift, length - most + shift)
         return whole[:, :, kept, :, kept].reshape(m, -1)
 
-    n = n_windows * (length - 2 * shifts[-1])
+    unshifted = part(0)
+    n = n_windows * (length - 2 * most)
     # Whether the other kernel is U-centered, too, does not change the inner product.
-    fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
-    least = share * (fixed @ part(0).T)
-    moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
-    are_alike = np.sum(moved > least, axis=0) > n_accidents
+    fixed = np.stack([u_centered(K.copy()) for K in unshifted.reshape(m, n, n)])
+    fixed = fixed.reshape(m, -1)
+    least = share * (fixed @ unshifted.T)
+    n_alike = np.zeros((m, m), dtype=int)
+    for shift in shifts:
+        n_alike += fixed @ part(-shift).T > least
+        n_alike += fixed @ part(shift).T > least
+    are_alike = n_alike > n_accidents
     return are_alike | are_alike.T
 
 
@@ -168,13 +168,25 @@ def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarra
 
     On one of the scales, both follow their rows, and are as much alike if shifted.
     """
-    scales = [at_large] if in_windows is None else [at_large, in_windows]
-    of_scales = np.stack([order_p_values(rows) for rows in scales])
-    ordered = of_scales * len(scales) < ORDERED
-    both = ordered[:, :, None] & ordered[:, None, :]
+    n_scales = 1 if in_windows is None else 2
 
-    found = both[0] & alike_if_shifted(at_large) if both[0].any() else both[0].copy()
-    if in_windows is not None and both[1].any():
-        clearly = alike_if_shifted(in_windows, MORE_ALIKE, BY_ACCIDENT_IN_GROUPS)
-        found |= both[1] & np.where(both[0], clearly, alike_if_shifted(in_windows))
+    def are_ordered(rows: Rows) -> np.ndarray:
+        """Return for which pairs both kernels follow their rows, (m, m)."""
+        # Kernels of exchangeable rows seem to with this probability at most.
+        ordered = order_p_values(rows) * n_scales < 1e-5
+        return np.outer(ordered, ordered)
+
+    found = at_large_ordered = are_ordered(at_large)
+    if found.any():
+        found = found & alike_if_shifted(at_large)
+    if in_windows is None:
+        return found
+
+    ordered = are_ordered(in_windows)
+    if ordered.any():
+        # If rows that are ordered at large are sorted by groups, most windows lie
+        # within a group, and a few borders between groups decide.
+        clearly = alike_if_shifted(in_windows, share=1.1, n_accidents=4)
+        alike = alike_if_shifted(in_windows)
+        found = found | (ordered & np.where(at_large_ordered, clearly, alike))
     return found

@@ -12,12 +12,13 @@ import numpy as np
 from mkclust.engine.certificate import (
     PROBABILITY,
     Certificate,
-    Verdict,
+    CertificateCheck,
     certify,
     rounding_of_entries,
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import (
+    EPS,
     Relaxation,
     block_width,
     improve,
@@ -25,6 +26,7 @@ from mkclust.engine.eigen import (
     relax_whole,
     ritz_vectors,
 )
+from mkclust.engine.protocol import KernelLike, StackLike
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -47,39 +49,15 @@ from mkclust.types import Array, Float
 # Between two passes the error of eigenvectors is reduced to this share, by products
 # with one mix: about as much of it comes back as the weights move.
 INNER_SHARE = 1e-2
-# Most products with one mix between two passes over all kernels.
-INNER_PRODUCTS = 12
-# Relative accuracy of the vectors that a search begins with.
-FIRST_TOLERANCE = 1e-3
-# The share of the tolerance that is asked of a search in single precision.
-SINGLE_SHARE = 0.4
-# The smallest tolerance that such a search reaches.
-LEAST_SINGLE_TOLERANCE = 1e-6
-# A smaller error that does not fall in such a search is that of rounding.
-ROUNDED = 1e-4
-# The share of the eigenvectors' error that the weights inherit.
-INHERITED = 0.05
-# The tolerance below which provisional eigenvectors also need double precision.
-LEAST_TOLERANCE_FROM_SINGLE = 1e-11
 # A certificate is asked for once the residuals suggest an error below this share of the
 # one allowed, so that a search is short.
-ENOUGH = 0.3
+RESIDUAL_SHARE_TO_CERTIFY = 0.3
 # How often eigenvectors too poor for a certificate are improved.
 REFINEMENTS = 2
 # Passes without progress after which a search gives up.
 PATIENCE = 5
-# Most samples of a problem that is solved in the whole space if no subspace solves it.
-MOST_WHOLE = 2000
-# Alignments are rounded up by at most this many roundings of the kernels' entries.
-ALIGNMENT_ROUNDINGS = 2
 # The share of the tolerance that the weights may use; the rest is for the eigenvectors.
 WEIGHTS_SHARE = 0.3
-# The share that they may use if the eigenvectors are found already, so that a
-# certificate follows.
-FOR_CERTIFICATE = 0.9
-# A basis holds at most, and a restart keeps, this many times the vectors that are
-# iterated.
-MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -96,7 +74,7 @@ class Problem:
     key: int = 0
 
     def coefficients(self, weights: Float) -> Float:
-        """Return the coefficients of a mix: squared weights, and ones for fixed kernels."""
+        """Return a mix's coefficients: squared weights, and ones for fixed kernels."""
         return np.concatenate([weights**2, np.ones(self.n_fixed)])
 
     def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
@@ -122,7 +100,7 @@ class Search:
 
 
 def search(
-    stack: Any,
+    stack: StackLike,
     n_clusters: int,
     *,
     tol: float,
@@ -149,24 +127,27 @@ def search(
     stack have a coefficient of one. ``start`` may be the orthonormal partition of
     similar kernels.
     """
-    n, n_weights = stack.n_samples, stack.n_kernels - n_fixed
-    is_there = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
-    width = block_width(n, n_clusters, wide=is_there)
+    n = stack.n_samples
+    n_weights = stack.n_kernels - n_fixed
+    on_accelerator = stack.in_memory and is_on_accelerator(stack.kernels[0].like)
+    width = block_width(n, n_clusters, wide=on_accelerator)
     problem = Problem(n_clusters, n_weights, n_fixed, width, tol, max_iter, prove, key)
     uniform = np.full(n_weights, 1 / n_weights)
-    # Beside an accelerator, the host decomposes small matrices, for which threads only
-    # wait.
-    with one_thread() if is_there else one_thread_if_small(n):
+
+    # If kernels are on an accelerator, the host decomposes small matrices only, for
+    # which threads wait.
+    with one_thread() if on_accelerator else one_thread_if_small(n):
         if n <= FEW_SAMPLES:
             stack = stack.held() or stack
         if width >= n:
             return _search_whole_space(stack, problem, uniform)
         found = _search_in_steps(stack, problem, uniform, start)
+
+    # A problem of moderate size that no subspace solves is solved in the whole space.
     n_left = max_iter - len(found.history)
-    is_large = n > MOST_WHOLE or not fits(
-        16 * n**2, available=free_bytes(found.relaxation.vectors)
-    )
-    if found.converged or n_left <= 0 or is_large:
+    free = free_bytes(found.relaxation.vectors)
+    is_small = n <= 2000 and fits(16 * n**2, available=free)
+    if found.converged or n_left <= 0 or not is_small:
         return found
     whole = _search_whole_space(stack, replace(problem, max_iter=n_left), found.weights)
     history = np.concatenate([found.history, whole.history])
@@ -174,32 +155,41 @@ def search(
 
 
 def _search_in_steps(
-    stack: Any, problem: Problem, weights: Float, start: Array | None
+    stack: StackLike, problem: Problem, weights: Float, start: Array | None
 ) -> Search:
-    """Search in single precision first, if that can be done, then on the kernels as they are."""
-    k, width, tol = problem.n_clusters, problem.width, problem.tol
-    # Each product is a pass, so the vectors are improved in the basis.
+    """Search in single precision first, if possible, then on the given kernels."""
+    width = problem.width
     if not stack.in_memory:
+        # Each product is a pass, so the vectors are improved in the basis.
         drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
-        start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
-        return _search_subspace(stack, problem, weights, start[:, :width])
-    pays = stack.n_samples > FEW_SAMPLES and stack.n_kernels > 1
-    single = pays and tol >= LEAST_TOLERANCE_FROM_SINGLE and stack.is_safe_in_single
-    copy, dtype = (stack.held(True), "float32") if single else (None, "float64")
-    mixes = Mixes(problem, copy or stack, dtype)
-    options: Any = {
-        "tol": FIRST_TOLERANCE,
-        "width": width,
-        "start": start,
-        "dtype": dtype,
-    }
-    X = relax(mixes(weights), k, **options).vectors
+        vectors = drawn if start is None else side_by_side(start, drawn)
+        vectors = orthonormalize(vectors)[:, :width]
+        return _search_subspace(stack, problem, weights, vectors, None)
+
+    # Below this tolerance, provisional eigenvectors also need double precision.
+    in_single = (
+        stack.n_samples > FEW_SAMPLES
+        and stack.n_kernels > 1
+        and problem.tol >= 1e-11
+        and stack.is_safe_in_single
+    )
+    copy = stack.held(True) if in_single else None
+    mixes = Mixes(problem, copy or stack, "float32" if in_single else "float64")
+    X = relax(
+        mixes(weights),
+        problem.n_clusters,
+        tol=1e-3,  # rough: the search improves them
+        width=width,
+        start=start,
+        dtype=mixes.dtype,
+    ).vectors
+
     n_passes = 0
     if copy is not None:
-        rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
-        found = _search_subspace(copy, rough, weights, X, mixes, certified=False)
-        weights, n_passes = found.weights, found.n_passes + 1  # the copy
-        X = mixes.improved(mixes(weights), found.relaxation, INNER_SHARE * tol)
+        rough = _search_roughly(copy, problem, weights, X, mixes)
+        weights = rough.weights
+        n_passes = rough.n_passes + 1  # the copy
+        X = mixes.improved(weights, rough.relaxation, INNER_SHARE * problem.tol)
     found = _search_subspace(stack, problem, weights, X, mixes)
     return replace(found, n_passes=found.n_passes + n_passes + mixes.n_written)
 
@@ -209,165 +199,240 @@ class Mixes:
     """Mixes of kernels in a number type, perhaps rounded; the latest one is kept."""
 
     problem: Problem
-    stack: Any
+    stack: StackLike
     dtype: str
     n_written: int = 0
-    latest: tuple[Float, Any] | None = None
+    latest: tuple[Float, KernelLike] | None = None
 
-    def __call__(self, weights: Float) -> Any:
+    def __call__(self, weights: Float) -> KernelLike:
         """Return the mix of some weights."""
         if self.latest is None or not np.array_equal(weights, self.latest[0]):
             self.latest = None  # so that there is memory for the next
             mix = self.stack.mix(self.problem.coefficients(weights), self.dtype)
-            self.latest, self.n_written = (weights, mix), self.n_written + 1
+            self.latest = (weights, mix)
+            self.n_written += 1
         return self.latest[1]
 
-    def improved(self, mix: Any, relaxation: Relaxation, tol: float) -> Array:
+    def improved(self, weights: Float, relaxation: Relaxation, tol: float) -> Array:
         """Return better eigenvectors of a mix, by products with that one matrix."""
-        V, R = (
-            astype(each, self.dtype)
-            for each in (relaxation.vectors, relaxation.residuals)
+        start = replace(
+            relaxation,
+            vectors=astype(relaxation.vectors, self.dtype),
+            residuals=astype(relaxation.residuals, self.dtype),
         )
-        start = replace(relaxation, vectors=V, residuals=R)
-        return improve(mix, start, tol, max_products=INNER_PRODUCTS).vectors
+        # More products with one mix do not pay, as the weights will move.
+        return improve(self(weights), start, tol, max_products=12).vectors
 
-    def rounding_error(self, mix: Any) -> float:
-        """Return how far eigenvalues of a mix are from those in double precision at most.
+    def rounding_error(self, weights: Float) -> float:
+        """Return how far eigenvalues of a mix are off at most by single precision.
 
         Each entry is rounded as it is written, and m + 1 times as it is mixed. As the
         kernels are positive semidefinite, the norms of the terms sum to sqrt(m) times
         that of the mix at most.
         """
-        matrix = getattr(mix, "matrix", None)
+        matrix = self(weights).matrix
         if self.dtype == "float64" or matrix is None:
             return 0.0
-        m, length = self.stack.n_kernels, float(np.linalg.norm(row_lengths(matrix)))
+        m = self.stack.n_kernels
+        length = float(np.linalg.norm(row_lengths(matrix)))
         return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
 
 
+class SubspaceSearch:
+    """A search in a basis that grows, and how far it has come."""
+
+    relaxation: Relaxation  # the partition of the latest weights
+    is_last = False  # whether further iterations are of no use, or not allowed
+
+    def __init__(
+        self,
+        stack: StackLike,
+        problem: Problem,
+        surfaces: CuttingSurfaces,
+        X: Array,
+        dtype: str = "float64",
+    ):
+        self.problem = problem
+        self.surfaces = surfaces
+        self.basis = Basis(stack, problem, dtype)
+        self.vectors = X  # what the basis takes in next
+        self.history: list[tuple[float, float]] = []
+        self.n_passes = 0
+        self.error = 1e-2  # of the eigenvectors, relative; at first a guess
+        self.previous_error = np.inf
+        self._best_gap = np.inf
+        self._n_waited = 0
+
+    @property
+    def weights(self) -> Float:
+        """The weights at which the partition was found."""
+        return self.surfaces.weights
+
+    @property
+    def above(self) -> float:
+        """How far the value lies above the lower bound."""
+        return max(self.relaxation.value - self.surfaces.lower_bound, 0.0)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the gap has not fallen for a while."""
+        return self._n_waited >= PATIENCE
+
+    def advance(self) -> None:
+        """Take the next vectors into the basis, and solve the problem in it."""
+        is_larger = self.basis.expand(self.vectors, self.weights)
+        if is_larger:
+            self.n_passes += 1
+        self.relaxation = self.basis.minimize(self.surfaces, self.error)
+        self.previous_error = self.error
+        self.error = relative(self.relaxation.error, self.relaxation)
+
+        gap = self._record(self.relaxation)
+        self._n_waited = 0 if gap < 0.9 * self._best_gap else self._n_waited + 1
+        self._best_gap = min(gap, self._best_gap)
+        is_at_end = len(self.history) >= self.problem.max_iter
+        self.is_last = not is_larger or is_at_end or self.is_stuck
+
+    def _record(self, relaxation: Relaxation) -> float:
+        """Append the objective and its bound to the history; return their gap."""
+        bound = self.surfaces.lower_bound
+        gap = relaxation.gap_above(bound)
+        self.history.append((bound + gap * relaxation.value, bound))
+        return gap
+
+    def result(self, check: CertificateCheck, converged: bool) -> Search:
+        """Return what was found, with what is certain of it."""
+        certificate = check.certificate or check.weaker
+        if certificate is None:
+            certificate = Certificate("open", self.relaxation.error)
+        relaxation = replace(self.relaxation, error=certificate.error)
+        self.history.pop()
+        self._record(relaxation)
+        return Search(
+            self.weights,
+            relaxation,
+            np.array(self.history),
+            converged,
+            self.n_passes,
+            certificate,
+            self.basis.products,
+        )
+
+
+def _search_roughly(
+    stack: StackLike, problem: Problem, weights: Float, X: Array, mixes: Mixes
+) -> SubspaceSearch:
+    """Search in the number type of the mixes, without a certificate."""
+    # Single precision reaches no smaller tolerance.
+    tol = 0.4 * max(problem.tol, 1e-6)
+    problem = replace(problem, tol=tol)
+    found = SubspaceSearch(stack, problem, CuttingSurfaces(weights), X, mixes.dtype)
+    while True:
+        found.advance()
+        # The weights inherit about a twentieth of the eigenvectors' error.
+        gap = relative(found.above, found.relaxation) + 0.05 * found.error
+        # A small error that does not fall is that of rounding.
+        is_rounding = 1e-4 > found.error > found.previous_error / 2
+        if gap <= tol or is_rounding or found.is_last:
+            return found
+        goal = INNER_SHARE * max(found.error, tol)
+        found.vectors = mixes.improved(found.weights, found.relaxation, goal)
+
+
 def _search_subspace(
-    stack: Any,
+    stack: StackLike,
     problem: Problem,
     weights: Float,
     X: Array,
-    mixes: Mixes | None = None,
-    *,
-    certified: bool = True,
+    mixes: Mixes | None,
 ) -> Search:
-    """Search from some weights and vectors on; mixes are None if kernels are not in memory."""
-    tol, rounding = problem.tol, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
-    basis = Basis(
-        stack, problem, "float64" if certified or mixes is None else mixes.dtype
-    )
-    surfaces = CuttingSurfaces(weights, rounding if certified else 0.0)
-    certificate, weaker, history = None, None, list[tuple[float, float]]()
-    error, best_gap, n_waited, n_refinements, n_passes = 1e-2, np.inf, 0, 0, 0
+    """Search to a certificate; mixes are None if kernels are not in memory."""
+    tol = problem.tol
+    surfaces = CuttingSurfaces(weights, _rounding_of_alignments(stack))
+    found = SubspaceSearch(stack, problem, surfaces, X)
 
-    def known(allowed: float) -> Verdict:
-        """Return how it is known that the vectors of this iteration are the leading ones."""
-        options: Any = {
-            "prove": problem.prove,
-            "key": problem.key,
-            "seed": len(history),
-        }
-        options |= {
-            "mix": mix,
-            "mix_error": mixes.rounding_error(mix) if mixes else 0.0,
-        }
-        return certify(
-            stack, problem.coefficients(weights), relaxation, allowed, **options
+    def certified(allowed: float) -> CertificateCheck:
+        """Return how it is known that these vectors are the leading ones."""
+        check = certify(
+            stack,
+            problem.coefficients(found.weights),
+            found.relaxation,
+            allowed,
+            prove=problem.prove,
+            key=problem.key,
+            seed=len(found.history),
+            mix=mixes(found.weights) if mixes else None,
+            mix_error=mixes.rounding_error(found.weights) if mixes else 0.0,
         )
+        found.n_passes += check.n_passes
+        return check
 
+    n_refinements = 0
     while True:
-        mix = None  # so that there is memory for the next
-        n_passes += (is_larger := basis.expand(X, surfaces.weights))
-        previous = error
-        relaxation = basis.minimize(surfaces, error)
-        weights, value, bound = surfaces.weights, relaxation.value, surfaces.lower_bound
-        above, error = max(value - bound, 0.0), relative(relaxation.error, relaxation)
-        gap = relaxation.gap_above(bound)
-        history.append((bound + gap * value, bound))
-        n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
-        best_gap = min(gap, best_gap)
-        is_last = (
-            not is_larger or len(history) >= problem.max_iter or n_waited >= PATIENCE
-        )
-        if not certified:
-            is_enough = relative(above, relaxation) + INHERITED * error <= tol
-            is_stuck = ROUNDED > error > previous / 2
-            if is_enough or is_stuck or is_last:
-                break
-        if mixes is not None:
-            mix = mixes(weights)
-        certificate, weaker, missed, allowed = None, None, None, tol * value - above
-        if (
-            certified
-            and allowed > 0
-            and (relaxation.error <= ENOUGH * allowed or is_last)
-        ):
-            verdict = known(allowed)
-            n_passes += verdict.n_passes
-            certificate, weaker, missed = (
-                verdict.certificate,
-                verdict.weaker,
-                verdict.missed,
-            )
-            # Better vectors make a search surer, but for passes over streamed kernels.
-            is_sure = n_refinements >= REFINEMENTS or mixes is None
-            if certificate is not None and (
-                certificate.probability <= PROBABILITY or is_sure
-            ):
-                break
-            n_refinements += missed is None
-        if n_refinements > REFINEMENTS or (
-            is_last and (missed is None or n_waited >= PATIENCE)
-        ):
+        found.advance()
+        check = CertificateCheck()
+        allowed = tol * found.relaxation.value - found.above
+        is_close = found.relaxation.error <= RESIDUAL_SHARE_TO_CERTIFY * allowed
+        if allowed > 0 and (is_close or found.is_last):
+            check = certified(allowed)
+            if check.certificate is not None:
+                # Better vectors make a search surer, but for passes over streamed
+                # kernels.
+                is_final = mixes is None or n_refinements >= REFINEMENTS
+                if is_final or check.certificate.probability <= PROBABILITY:
+                    break
+            if check.missed is None:
+                n_refinements += 1
+
+        if n_refinements > REFINEMENTS:
             break
-        X = relaxation.residuals if missed is None else missed
-        if missed is None and mixes is not None:
-            X = mixes.improved(
-                mix, relaxation, INNER_SHARE * max(error, tol * 0.1**n_refinements)
-            )
-    converged = certificate is not None
-    if certified and certificate is None and weaker is None and n_waited >= PATIENCE:
+        if found.is_last and (check.missed is None or found.is_stuck):
+            break
+
+        if check.missed is not None:
+            found.vectors = check.missed
+        elif mixes is None:
+            found.vectors = found.relaxation.residuals
+        else:
+            goal = INNER_SHARE * max(found.error, tol * 0.1**n_refinements)
+            found.vectors = mixes.improved(found.weights, found.relaxation, goal)
+
+    converged = check.certificate is not None
+    if not converged and check.weaker is None and found.is_stuck:
         # As far as the vectors go; what is claimed is larger than what was asked for.
-        verdict = known(tol * value + relaxation.error)
-        weaker, n_passes = (
-            verdict.certificate or verdict.weaker,
-            n_passes + verdict.n_passes,
-        )
-    certificate = certificate or weaker or Certificate("open", relaxation.error)
-    relaxation = replace(relaxation, error=certificate.error)
-    history[-1] = (bound + relaxation.gap_above(bound) * value, bound)
-    bounds, products = np.array(history), basis.products if certified else None
-    return Search(
-        weights, relaxation, bounds, converged, n_passes, certificate, products
-    )
+        check = certified(tol * found.relaxation.value + found.relaxation.error)
+    return found.result(check, converged)
 
 
-def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
+def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> Search:
     """Search if the basis would be the whole space: every eigenproblem at full size."""
     k = problem.n_clusters
 
     def evaluate(gamma: Float) -> Evaluation:
         relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
-        return problem.evaluation(
-            relaxation.value, inner_products(stack.apply(H), H), relaxation
-        )
+        alignments = inner_products(stack.apply(H), H)
+        return problem.evaluation(relaxation.value, alignments, relaxation)
 
-    surfaces = CuttingSurfaces(
-        weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack)
-    )
+    surfaces = CuttingSurfaces(weights, _rounding_of_alignments(stack))
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
+
     # A dense eigensolver is exact but for rounding.
-    rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
+    rounding = np.sqrt(stack.n_samples) * EPS
     certificate = Certificate("proved", float(rounding * best.value))
-    relaxation = replace(best.state, error=certificate.error)
-    converged = best.value - surfaces.lower_bound <= problem.tol * best.value
     return Search(
-        gamma, relaxation, np.array(history), converged, 2 * len(history), certificate
+        gamma,
+        replace(best.state, error=certificate.error),
+        np.array(history),
+        best.value - surfaces.lower_bound <= problem.tol * best.value,
+        2 * len(history),
+        certificate,
     )
+
+
+def _rounding_of_alignments(stack: StackLike) -> float:
+    """Return by which share alignments may have been rounded up: by two roundings."""
+    return 2 * rounding_of_entries(stack)
 
 
 class Basis:
@@ -376,87 +441,114 @@ class Basis:
     Sample-sized arrays are kept as rows; the small matrices are on the host.
     """
 
-    def __init__(self, stack: Any, problem: Problem, dtype: str):
+    # It holds at most, and a restart keeps, this many times the vectors iterated.
+    MOST_BLOCKS = 6
+    KEPT_BLOCKS = 2
+
+    def __init__(self, stack: StackLike, problem: Problem, dtype: str):
         n = stack.n_samples
-        self.stack, self.problem, self.dtype = stack, problem, dtype
+        m = stack.n_kernels
+        like = stack.kernels[0].like
+        self.stack = stack
+        self.problem = problem
+        self.dtype = dtype
         self.width = problem.width
-        self._rows: Any = zeros((0, n), stack.kernels[0].like, dtype)
-        self._images: Any = zeros((stack.n_kernels, 0, n), stack.kernels[0].like, dtype)
-        self._G = np.empty((stack.n_kernels, 0, 0))
+        self._rows: Any = zeros((0, n), like, dtype)
+        self._images: Any = zeros((m, 0, n), like, dtype)
+        self._G = np.empty((m, 0, 0))
 
     def expand(self, X: Array, weights: Float) -> bool:
-        """Take in more vectors, by one pass over all kernels; return whether there were any."""
-        if len(self._G[0]) + X.shape[1] > MOST_BLOCKS * self.width:
+        """Take in vectors by one pass over all kernels; False if there are none."""
+        if self._rows.shape[0] + X.shape[1] > self.MOST_BLOCKS * self.width:
             self._restart(weights)
-        old, X = self._rows.shape[0], astype(X, self.dtype)
-        new = orthonormalize(X, self._rows.T if old else None)
+        known = self._rows.T if self._rows.shape[0] else None
+        new = orthonormalize(astype(X, self.dtype), known)
         if not new.shape[1]:
             return False
-        xp, size, G = namespace(new), old + new.shape[1], self._G
+
+        xp = namespace(new)
         self._rows = xp.concat([self._rows, new.T])
         images = xp.permute_dims(self.stack.apply(new), (0, 2, 1))
         self._images = xp.concat([self._images, images], axis=1)
-        blocks = to_host(xp.matmul(images, self._rows.T))
-        self._G = np.empty((len(G), size, size))
-        self._G[:, :old, :old], self._G[:, old:, :] = G, blocks
-        self._G[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
+        self._G = _grown(self._G, to_host(xp.matmul(images, self._rows.T)))
         return True
 
     def _restart(self, weights: Float) -> None:
-        S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
-        turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
-        self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
-        self._images = namespace(turn).matmul(turn, self._images)
+        """Keep the leading eigenvectors of a mix alone."""
+        _, S = self._eigenpairs(weights)
+        S = S[:, : self.KEPT_BLOCKS * self.width]
+        rotation = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        self._G = S.T @ self._G @ S
+        self._rows = rotation @ self._rows
+        self._images = namespace(rotation).matmul(rotation, self._images)
 
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
-        m, size, _ = self._G.shape
-        mixed = (self.problem.coefficients(weights) @ self._G.reshape(m, -1)).reshape(
-            size, size
-        )
-        return top_eigenpairs((mixed + mixed.T) / 2, size, self._rows)
+        """Return all eigenvalues and eigenvectors of a mix in the basis."""
+        mixed = np.tensordot(self.problem.coefficients(weights), self._G, 1)
+        return top_eigenpairs((mixed + mixed.T) / 2, len(mixed), self._rows)
 
     def evaluate(self, weights: Float) -> Evaluation:
-        """Return the value and the alignments at some weights; the state are the eigenpairs."""
+        """Return value and alignments at some weights; the state are the eigenpairs."""
         values, S = self._eigenpairs(weights)
         H = S[:, : self.problem.n_clusters]
-        alignments = self._G.reshape(len(self._G), -1) @ (H @ H.T).ravel()
+        alignments = np.tensordot(self._G, H @ H.T, 2)
         value = float(values[: self.problem.n_clusters].sum())
         return self.problem.evaluation(value, alignments, (values, S))
 
     def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
-        values, S = (part[..., : self.width] for part in evaluation.state)
-        turn = self._turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
+        values, S = evaluation.state
+        leading = np.ascontiguousarray(S[:, : self.width].T)
+        self._rotation = to_device(leading, self._rows, self.dtype)
+        vectors = self._rotation @ self._rows
+
+        xp = namespace(self._rows)
+        m, b, n = self._images.shape
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        xp, (m, b, n) = namespace(turn), self._images.shape
         mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
-        vectors, products = (turn @ self._rows).T, (turn @ mixed).T
-        return ritz_vectors(self.problem.n_clusters, vectors, products, values)
+        products = self._rotation @ mixed
+        return ritz_vectors(
+            self.problem.n_clusters, vectors.T, products.T, values[: self.width]
+        )
 
     @property
     def products(self) -> Array:
         """The products of all kernels with the latest eigenvectors, (m, n, b)."""
-        xp = namespace(self._turn)
-        return xp.permute_dims(xp.matmul(self._turn, self._images), (0, 2, 1))
+        xp = namespace(self._rotation)
+        return xp.permute_dims(xp.matmul(self._rotation, self._images), (0, 2, 1))
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
-        """Solve the problem restricted to the basis to about its error, at first the given one."""
-        tol, known = self.problem.tol, None
+        """Solve the problem in the basis to about its error, at first a guess."""
+        tol = self.problem.tol
+        known = None
         while True:
             small_tol = WEIGHTS_SHARE * max(tol, error)
             weights, best, _ = surfaces.minimize(self.evaluate, small_tol, known=known)
-            known, relaxation = (weights, best), self.relaxation(weights, best)
+            known = (weights, best)
+            relaxation = self.relaxation(weights, best)
             error = relative(relaxation.error, relaxation)
-            above = best.value - surfaces.lower_bound
+
             # If a certificate can follow, do not go to other weights, for which the
-            # basis is worse.
-            enough = FOR_CERTIFICATE * (tol - error / ENOUGH - surfaces.rounding)
-            is_enough = above <= max(enough, WEIGHTS_SHARE * error) * best.value
+            # basis is worse: the weights may use most of what the vectors leave.
+            left = tol - error / RESIDUAL_SHARE_TO_CERTIFY - surfaces.rounding
+            enough = max(0.9 * left, WEIGHTS_SHARE * error)
+            is_enough = best.value - surfaces.lower_bound <= enough * best.value
             if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
                 surfaces.weights = weights
                 return relaxation
 
 
+def _grown(G: Float, blocks: Float) -> Float:
+    """Append the products of new vectors with all to symmetric matrices, (m, b, b)."""
+    old = G.shape[1]
+    m, _, size = blocks.shape
+    grown = np.empty((m, size, size))
+    grown[:, :old, :old] = G
+    grown[:, old:, :] = blocks
+    grown[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
+    return grown
+
+
 def relative(error: float, relaxation: Relaxation) -> float:
-    """Return an error as a share of an eigenvalue sum, which may vanish in a poor basis."""
+    """Return an error as a share of an eigenvalue sum, which may vanish at first."""
     return error / max(relaxation.value, np.finfo(np.float64).tiny)

@@ -6,20 +6,13 @@ from scipy.optimize import nnls
 from mkclust.linalg import eigh
 from mkclust.types import Float
 
-# How close, relatively, the best mixture comes to the best there is.
-MIXTURE_TOLERANCE = 1e-12
-# Most Newton steps towards it.
-MAX_NEWTON_STEPS = 50
 # Vanishing eigenvalues of a quadratic are raised to this share of its largest
 # coefficient, so that the active set does not cycle among equals.
 QUADRATIC_RIDGE = 1e-13
-# The gap at which a minimum of a quadratic is accepted, as a share of its largest
-# coefficient.
-QUADRATIC_TOLERANCE = 1e-8
 
 
 def best_response(alignments: Float) -> tuple[Float, float]:
-    r"""Return the weights that minimize ``sum gamma_p^2 a_p`` over the simplex, and the minimum.
+    r"""Return the weights of the least ``sum gamma_p^2 a_p``, and that minimum.
 
     .. math:: \gamma_p \propto 1 / a_p, \qquad D = 1 / \sum_p 1 / a_p
 
@@ -50,19 +43,20 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
     constant terms b. The result is never worse than the start, which has no vanishing
     alignment if any mixture has none.
     """
-    q, (gamma, bound) = start, best_response(start @ surfaces)
-    for _ in range(MAX_NEWTON_STEPS):
+    q = start
+    gamma, bound = best_response(q @ surfaces)
+    for _ in range(50):
         # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe
         # gap).
-        reached = bound + q @ b
-        if bound <= 0 or np.max(surfaces @ gamma**2 + b) <= reached * (
-            1 + MIXTURE_TOLERANCE
-        ):
+        reached = bound + float(q @ b)
+        most = np.max(surfaces @ gamma**2 + b)
+        if bound <= 0 or most <= reached * (1 + 1e-12):
             break
         try:
-            target = _newton_target(surfaces, q, gamma, bound, b)
+            target = _newton_target(surfaces, q, gamma, reached, b)
         except RuntimeError:
             break  # it ran out of iterations; q is a valid mixture
+
         step = 1.0
         while step > 1e-6:
             trial = q + step * (target - q)
@@ -73,21 +67,26 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
             step /= 2
         else:
             break
-        q, gamma, bound = trial, trial_gamma, trial_bound
+        q = trial
+        gamma = trial_gamma
+        bound = trial_bound
     return q
 
 
 def _newton_target(
-    surfaces: Float, q: Float, gamma: Float, bound: float, b: Float
+    surfaces: Float, q: Float, gamma: Float, reached: float, b: Float
 ) -> Float:
-    """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q."""
-    unit = bound + q @ b
+    """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q.
+
+    All is in units of what q reaches.
+    """
     # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u =
     # sqrt(gamma).
-    half = (surfaces / unit) * (gamma / np.sqrt((q @ surfaces) / unit))
-    half = half - np.outer(half @ np.sqrt(gamma), np.sqrt(gamma))
+    u = np.sqrt(gamma)
+    half = (surfaces / reached) * (gamma / np.sqrt((q @ surfaces) / reached))
+    half = half - np.outer(half @ u, u)
     hessian = 2 * half @ half.T + 1.0
-    gradient = (surfaces @ gamma**2 + b) / unit
+    gradient = (surfaces @ gamma**2 + b) / reached
     # The gradient need not lie in the range of the Hessian; a small ridge lets it.
     values, vectors = eigh(hessian)
     values = np.maximum(values, QUADRATIC_RIDGE * values[-1])
@@ -104,40 +103,31 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     With ``Q = L^T L`` and ``c = -Q v`` this is ``|L (gamma - v)|^2``, and on the
     simplex ``gamma - v`` is the homogeneous ``(I - v 1^T) gamma``. So the constraint
     that the weights sum to one can be traded for one more row: nonnegative least
-    squares, which leaves exact zeros and copes with a singular Q. Weights that fail a
-    check of their optimality are an ArithmeticError.
+    squares, which leaves exact zeros and copes with a singular Q. Raises
+    ArithmeticError if the weights fail a check of their optimality.
     """
-    m, unit = len(Q), float(np.abs(Q).max()) or 1.0
+    m = len(Q)
+    unit = float(np.abs(Q).max()) or 1.0
     Q = Q / unit
     c = np.zeros(m) if c is None else c / unit
-    # In units of each variable's own, in which the diagonal is one: kernels may differ
-    # by orders.
-    units = np.sqrt(np.abs(np.diag(Q)))
-    units[units == 0] = 1
-    values, vectors = eigh(Q / units / units[:, None])
-    null = values <= QUADRATIC_RIDGE
-    values[null] = QUADRATIC_RIDGE
-    system = np.sqrt(values)[:, None] * vectors.T * units
-    # The part of c outside the range of Q is rounding; equal kernels shall have equal
-    # weights.
-    v = -(vectors @ np.where(null, 0, (vectors.T @ (c / units)) / values)) / units
-    # The row for the sum weighs about as much as the minimum, or rounding would swallow
-    # that.
-    weight = 1 / np.sqrt(np.sum(units**-2.0))
-    system = np.vstack([system - (system @ v)[:, None], np.full(m, weight)])
+
+    system = _homogeneous_system(Q, c)
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)
+    target = np.zeros(m + 1)
+    target[-1] = system[-1, 0]
+    gap = np.inf
     try:
-        solved, _ = nnls(
-            system / lengths, np.append(np.zeros(m), weight), maxiter=30 * m
-        )
+        solved, _ = nnls(system / lengths, target, maxiter=30 * m)
+    except RuntimeError:
+        pass  # out of iterations
+    else:
         gamma = solved / lengths / (solved / lengths).sum()
         gradient = Q @ gamma + c
         # The Frank-Wolfe gap bounds the distance to the minimum.
         gap = float(gradient @ gamma - gradient.min())
-    except RuntimeError:  # out of iterations
-        gap = np.inf
-    if not gap <= QUADRATIC_TOLERANCE * (1 + float(np.abs(c).max())):
+
+    if not gap <= 1e-8 * (1 + float(np.abs(c).max())):
         raise ArithmeticError(
             f"the weights' quadratic program of {m} kernels could be solved only to a "
             f"gap of {gap:.1e}, relative to its largest coefficient: it is not convex, "
@@ -147,14 +137,35 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     return gamma
 
 
+def _homogeneous_system(Q: Float, c: Float) -> Float:
+    """Return ``L (I - v 1^T)``, and a row for the sum of weights, (m + 1, m)."""
+    # In the scale of each variable, in which the diagonal is one: kernels may differ by
+    # orders of magnitude.
+    scale = np.sqrt(np.abs(np.diag(Q)))
+    scale[scale == 0] = 1
+    values, vectors = eigh(Q / scale / scale[:, None])
+    null = values <= QUADRATIC_RIDGE
+    values[null] = QUADRATIC_RIDGE
+    L = np.sqrt(values)[:, None] * vectors.T * scale
+
+    # The part of c outside the range of Q is rounding; equal kernels shall have equal
+    # weights.
+    coordinates = np.where(null, 0, (vectors.T @ (c / scale)) / values)
+    v = -(vectors @ coordinates) / scale
+    # The row for the sum weighs about as much as the minimum, or rounding would swallow
+    # that.
+    weight = 1 / np.sqrt(np.sum(scale**-2.0))
+    return np.vstack([L - (L @ v)[:, None], np.full(len(Q), weight)])
+
+
 def drop_small(gamma: Float, threshold: float) -> Float:
-    """Return weights with those below the threshold set to zero, summing to one again."""
+    """Return weights without those below the threshold, summing to one again."""
     gamma = np.where(gamma < threshold, 0, gamma)
     return gamma / gamma.sum()
 
 
 def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -> Float:
-    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9 of the paper)."""
+    """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9)."""
     pivot = int(np.argmax(gamma)) if pivot is None else pivot
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
@@ -166,7 +177,7 @@ def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -
 
 
 def longest_step(gamma: Float, direction: Float) -> float:
-    """Return how far one can walk along the direction before a weight turns negative."""
+    """Return how far along the direction no weight turns negative."""
     falling = direction < 0
     if not falling.any():
         return 0.0

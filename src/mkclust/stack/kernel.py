@@ -1,7 +1,7 @@
 """The kernel interface: products, rows and diagonal; transformations wrap kernels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -46,6 +46,7 @@ class Kernel:
 
     like: Any  # an array of length n; vectors over the samples live on its device
     storage: Any  # "dense", "sparse", or "streamed": read or computed in every pass
+    matrix: Any = None  # the entries, if they are written out
     n_samples: Any = property(lambda self: self.like.shape[0])  # n
     # Relative rounding of entries.
     precision: Any = property(lambda self: rounding_of(self.like))
@@ -120,7 +121,7 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
 class Array(Kernel):
     """A kernel held as a matrix: dense, of any library, or sparse, of SciPy."""
 
-    matrix: Any
+    matrix: Any = field()
     like = property(lambda self: self.matrix)
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
