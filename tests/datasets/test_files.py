@@ -235,6 +235,19 @@ def test_the_axis_that_counts_the_kernels_is_found(tmp_path, kernels, y, suffix,
         assert data.kernels.flags.c_contiguous
 
 
+@pytest.mark.parametrize(
+    ("suffix", "axis"), [(".mat", 2), ("-v73.mat", 2), (".npz", 0)]
+)
+def test_in_a_cube_the_usual_axis_of_the_program_counts_the_kernels(
+    tmp_path, rng, suffix, axis
+):
+    features = rng.normal(size=(N, N, 5))
+    cube = features @ features.transpose(0, 2, 1)
+    stored = np.moveaxis(cube, 0, axis)
+    data = load(write(tmp_path / f"data{suffix}", KH=stored))
+    np.testing.assert_array_equal(data.X, cube)
+
+
 def test_a_single_array_stays_on_disk_and_in_its_precision(tmp_path, kernels):
     for name, axis in (("first", 0), ("last", 2)):
         path = tmp_path / f"{name}.npy"

@@ -240,6 +240,15 @@ def test_values_that_stand_for_missing_cells_become_nan(tmp_path):
     assert "missing=-9999" in complaint(tmp_path / "x.npy", missing=-9999)
 
 
+def test_a_first_column_of_numbers_with_missing_values_in_words_is_a_feature(tmp_path):
+    path = write(tmp_path / "x.csv", "a,b\n1.5,1\n<0.5,2\n2.5,4\n")
+    values = view(path, missing="<0.5")["a"]
+    assert values.dtype == float
+    np.testing.assert_array_equal(values, [1.5, np.nan, 2.5])
+    # Without it, the column holds text that is different in every row.
+    assert view(path).index.tolist() == ["1.5", "<0.5", "2.5"]
+
+
 def test_columns_are_dropped_and_selected_by_name(tmp_path):
     path = write(
         tmp_path / "x.csv", "id,a,notes,b\ns1,1,some words,2\ns2,3,other words,4\n"

@@ -268,6 +268,22 @@ def test_survival_curves_have_the_numbers_at_risk_below(ax):
     assert is_within_figure(ax.figure)
 
 
+def test_a_censored_sample_is_at_risk_at_its_own_time():
+    display = SurvivalDisplay(
+        times=[1, 2, 2, 2, 3, 3], events=[0, 1, 0, 1, 0, 1], labels=[0] * 6
+    )
+    steps, shares = display.curves[0]
+    np.testing.assert_array_equal(steps, [2, 3])
+    # Two of five events at time 2, and one of two at time 3.
+    np.testing.assert_allclose(shares, [3 / 5, 3 / 5 / 2])
+
+
+def test_a_cluster_without_events_has_no_steps():
+    display = SurvivalDisplay(times=[1, 2, 3], events=[0, 0, 1], labels=[0, 0, 1])
+    assert [len(steps) for steps, _ in display.curves.values()] == [0, 1]
+    assert np.isnan(display.medians[0])
+
+
 def test_each_criterion_has_a_panel_with_its_value_at_the_recommended_number(ax):
     shown = NumberOfClustersDisplay.from_suggestion(SUGGESTION, ax=ax)
     gap, silhouette, _ = shown.axes_

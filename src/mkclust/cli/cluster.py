@@ -80,11 +80,13 @@ def run(
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
-        check_outputs(outputs, [*request.inputs, *([annotate] if annotate else [])])
+        files = list(request.inputs)
         variables = None
         if annotate is not None:
+            files.append(annotate)
+        check_outputs(outputs, files)
+        if annotate is not None:
             variables = _read_variables(annotate, request)
-
         _check_survival(variables, time, event)
         data = read_inputs(request, progress, variables)
         fitted = fit(request, data, progress)
@@ -174,13 +176,13 @@ def _describe(fitted: Fit) -> Description | None:
     model = fitted.model
     if fitted.landmarks or model.n_clusters == 1 or not hasattr(model, "bank_"):
         return None
+    # The columns of distances and links are samples.
+    of_pairs = {key for key, rule in RULES.items() if rule.of_pairs}
     tables = {
         name: view
         for name, view in fitted.data.views.items()
         if isinstance(view, pd.DataFrame) or hasattr(view, "var_names")
-        # The columns of distances and links are samples.
-        if (rule := RULES.get(model.bank_.rules_.get(name, ""))) is None
-        or not rule.of_pairs
+        if model.bank_.rules_.get(name) not in of_pairs
     }
     if tables:
         return describe(model, tables, n_features=5)
@@ -221,60 +223,70 @@ def _write_more(
 
     writers = {"plot": draw, "report": report, "save": save}
     for kind, path in more.items():
-        if path is not None:
-            progress.phase(f"writing {path}")
-            try:
-                writers[kind](path)
-            except Exception as error:  # drawing may raise nearly anything
-                reason = (
-                    getattr(error, "strerror", None)
-                    or f"{type(error).__name__}: {error}"
-                )
-                failures[path] = f"{path}: cannot be written ({reason})"
+        if path is None:
+            continue
+
+        progress.phase(f"writing {path}")
+        try:
+            writers[kind](path)
+        except Exception as error:  # drawing may raise nearly anything
+            named = f"{type(error).__name__}: {error}"
+            reason = getattr(error, "strerror", None) or named
+            failures[path] = f"{path}: cannot be written ({reason})"
     return failures
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
     """Return the lines that are printed after a fit."""
     fitted = outcome.fit
-    model = outcome.fit.model
-    size = count(len(model.labels_), "sample")
-    clusters = count(model.n_clusters, "cluster")
+    model = fitted.model
+    evidence = None
     lines = list(fitted.data.lines)
     if fitted.data.groups is not None:
         lines.append(describe_groups(fitted.data.groups))
     lines += views_used(model)
-    lines += [fitted.decision] if fitted.landmarks else []
-    if fitted.suggestion is not None:
-        lines.append(f"-k auto: {fitted.suggestion.verdict()}")
-    found = outcome.description
-    lines += ["", f"{size}, {clusters}"]
-    lines.append(cluster_sizes(model.labels_) if found is None else found.summary())
-    evidence = None
+    if fitted.landmarks:
+        lines.append(fitted.decision)
     if fitted.suggestion is not None:
         evidence = fitted.suggestion.evidence
+        lines.append(f"-k auto: {fitted.suggestion.verdict()}")
 
+    lines += ["", _sizes(model)]
+    if outcome.description is None:
+        lines.append(cluster_sizes(model.labels_))
+    else:
+        lines.append(outcome.description.summary())
     lines += how_clear(outcome.silhouette, outcome.stability, evidence)
     if hasattr(model, "missingness_"):
         lines.append(model.missingness_.verdict())
+
     if outcome.scores:
         lines += ["", score_table(outcome.scores)]
     if outcome.annotation is not None:
-        lines += [
-            "",
-            f"Clusters against the variables of {annotate}:",
-            str(outcome.annotation),
-        ]
+        title = f"Clusters against the variables of {annotate}:"
+        lines += ["", title, str(outcome.annotation)]
     if verbose:
-        kernels = count(len(model.weights_), "kernel")
-        title = (
-            f"{type(model).__name__}: {size}, {kernels}, {clusters}, "
-            f"{outcome.seconds:.2f} s"
-        )
-        lines += ["", title, *([fitted.decision] if fitted.decision else [])]
-        lines += model.bank_.explain().splitlines() if hasattr(model, "bank_") else []
-        lines += details(model)
-        lines += (
-            [model.missingness_.summary()] if hasattr(model, "missingness_") else []
-        )
+        lines += ["", *_verbose_lines(outcome)]
+    return lines
+
+
+def _sizes(model: Any) -> str:
+    """Return how many samples and clusters there are."""
+    samples = count(len(model.labels_), "sample")
+    return f"{samples}, {count(model.n_clusters, 'cluster')}"
+
+
+def _verbose_lines(outcome: Outcome) -> list[str]:
+    """Return how a fit came about: decisions, kernels, weights, solver and gaps."""
+    model = outcome.fit.model
+    kernels = count(len(model.weights_), "kernel")
+    name = type(model).__name__
+    lines = [f"{name}: {_sizes(model)}, {kernels}, {outcome.seconds:.2f} s"]
+    if outcome.fit.decision:
+        lines.append(outcome.fit.decision)
+    if hasattr(model, "bank_"):
+        lines += model.bank_.explain().splitlines()
+    lines += details(model)
+    if hasattr(model, "missingness_"):
+        lines.append(model.missingness_.summary())
     return lines

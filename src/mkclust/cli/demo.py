@@ -70,28 +70,26 @@ def run(out: Path = Path("demo")) -> None:
             {picture: lambda path: figure.savefig(path, dpi=150), labels: table}
         )
     lines = [
-        f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids."
-    ]
-    lines += [
+        f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids.",
         *data.lines,
         *views_used(model),
         "",
         description.summary(),
         "",
         score_table(scores),
-    ]
-    lines.append(
         "Scores compare clusters with the true digits, which were not used in any fit: "
         "clusters by mkclust, by a plain average of all kernels, and by k-means on all "
-        "columns."
-    )
-    lines += ["", f"Wrote {picture}", f"Wrote {labels}"]
-    lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", "The same by hand:"]
-    lines.append(f"  mkclust cluster {' '.join(request.inputs)} -k {N_CLUSTERS}")
-    lines.append(
-        "With files of your own, each with a column of ids, and a page to read:"
-    )
-    lines.append("  mkclust cluster FIRST.csv SECOND.tsv -k 4 --report clusters.html")
+        "columns.",
+        "",
+        f"Wrote {picture}",
+        f"Wrote {labels}",
+        f"Seconds: {time.perf_counter() - start:.1f}",
+        "",
+        "The same by hand:",
+        f"  mkclust cluster {' '.join(request.inputs)} -k {N_CLUSTERS}",
+        "With files of your own, each with a column of ids, and a page to read:",
+        "  mkclust cluster FIRST.csv SECOND.tsv -k 4 --report clusters.html",
+    ]
     echo("\n".join(lines))
 
 

@@ -62,7 +62,7 @@ def suggest(
 
 @takes(*FIT, "n_clusters", "method")
 def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
-    """Say what each view or kernel contributes: structure, agreement, a copy, or noise."""
+    """Say what each view contributes: structure, agreement, a copy, or noise."""
     with session(quiet=request.quiet) as progress:
         new_model(request)
         fitted = models.fit(request, read_inputs(request, progress), progress)
@@ -79,17 +79,13 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
 def compare(
     request: Request, *, methods: str | None = None, n_resamples: int = 5
 ) -> None:
-    """Cluster with several methods, and show how far they agree and how stable each is."""
-    names = (
-        list(METHODS)
-        if methods is None
-        else [name.strip() for name in methods.split(",")]
-    )
-    labels, found, left_out = (
-        dict[str, Any](),
-        dict[str, dict[str, Any]](),
-        dict[str, str](),
-    )
+    """Cluster with several methods, and show how far they agree, and are stable."""
+    names = list(METHODS)
+    if methods is not None:
+        names = [name.strip() for name in methods.split(",")]
+    labels: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
+    left_out: dict[str, str] = {}
     with session(quiet=request.quiet) as progress:
         for name in names:
             check_method(name)
@@ -120,17 +116,20 @@ def compare(
 def _try_method(
     request: Request, data: Data, n_resamples: int
 ) -> tuple[Any, dict[str, Any]]:
+    """Return the clusters of a method, and what is recorded of it."""
     start = time.perf_counter()
     fitted = models.fit(request, data, Progress([], quiet=True))
-    seconds, model = time.perf_counter() - start, fitted.model
-    labels, scores = (
-        np.asarray(model.labels_),
-        all_scores(model, data.labels_for(model)),
-    )
+    seconds = time.perf_counter() - start
+    model = fitted.model
+    labels = np.asarray(model.labels_)
+    scores = all_scores(model, data.labels_for(model))
     stability = models.measure_stability(fitted, n_resamples)
+    mean_stability = None
+    if stability is not None:
+        mean_stability = stability.mean
     return labels, {
         "cluster_sizes": np.bincount(labels[labels >= 0]),
-        "stability": None if stability is None else stability.mean,
+        "stability": mean_stability,
         "gap": getattr(model, "duality_gap_", None),
         "seconds": seconds,
         "set_aside": list(getattr(model, "set_aside_", ())),
@@ -139,13 +138,14 @@ def _try_method(
 
 
 def _refuse_slow(prepared: Fit, request: Request) -> None:
-    """Refuse a fit that would take minutes; one that needs too much memory refuses itself."""
+    """Refuse a fit that would take minutes; one of too much memory refuses itself."""
     data = prepared.data
-    # One table becomes a bank of twelve kernels, unless one was asked for.
-    is_bank = len(data.views) == 1 and not data.precomputed and not request.kernels
-    entries = (12 if is_bank else len(data.views)) * data.n_samples**2
+    n_kernels = len(data.views)
+    if n_kernels == 1 and not data.precomputed and not request.kernels:
+        n_kernels = 12  # one table becomes a bank
+    slowness = METHODS[request.method].SLOWNESS
     is_quick = prepared.landmarks is not None or prepared.model.LEARNS_FROM_ANCHORS
-    if not is_quick and entries * METHODS[request.method].SLOWNESS > MOST_ENTRIES:
+    if not is_quick and slowness * n_kernels * data.n_samples**2 > MOST_ENTRIES:
         raise CommandError(
             f"takes long; --methods {request.method} runs it all the same"
         )
@@ -156,11 +156,13 @@ def _comparison(
     pairs: Sequence[Sequence[float]],
     left_out: dict[str, str],
 ) -> str:
+    """Return a table of the methods, one of how far they agree, and what they mean."""
     titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
-        score = None if each["scores"] is None else 100 * each["scores"]["ari"]
-        values = (each["stability"], each["gap"], each["seconds"], score)
+        values = [each["stability"], each["gap"], each["seconds"], None]
+        if each["scores"] is not None:
+            values[-1] = 100 * each["scores"]["ari"]
         rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
     matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
     matrix += [

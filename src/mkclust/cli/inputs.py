@@ -60,8 +60,7 @@ class Data:
     @property
     def X(self) -> Any:
         """What an estimator takes: views or kernels by name; one view is a table."""
-        is_table = len(self.views) == 1 and not self.precomputed
-        if is_table:
+        if len(self.views) == 1 and not self.precomputed:
             return next(iter(self.views.values()))
         return self.views
 
@@ -189,7 +188,7 @@ def read_files(
         # New samples have the labels where those of the fit have them, whatever their
         # values.
         layout = replace(layout, labels=data.label_name)
-        for view in data.X if data.precomputed else data.X.values():
+        for view in data.arrays:
             _refuse_control_characters(text, row_ids(view))
         record |= {"description": data.description, "layout": asdict(layout)}
         inputs.append(Input(selected, data, record))
@@ -202,40 +201,41 @@ def read_files(
 
 def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLayout:
     """Return how the table of a file is to be read: FILE=VALUE is for one file."""
-    names = {each: {each, file_name(each)} for each in (*request.inputs, text)}
+    found = dict[str, Any](before)
+    for option in ("id", "samples_in", "trim_ids", "drop", "missing"):
+        values = _values_for(text, option, request)
+        if values and option in ("drop", "missing"):
+            found[option] = tuple(values)
+        elif values:
+            found[option] = values[-1]
 
-    def values(option: str) -> list[str]:
-        """Return the values of an option for this input, else those for all."""
-        common = list[str]()
-        own = list[str]()
-        for each in getattr(request, option):
-            name, equals, value = each.partition("=")
-            if equals and any(name in known for known in names.values()):
-                own += [value] * (name in names[text])
-            elif equals and "." in name and not os.path.exists(name):
-                files = join_words(map(file_name, request.inputs))
-                raise CommandError(
-                    f"{each}: no input is called {name!r}; inputs: {files}"
-                )
-            else:
-                common.append(each)
-        return common + own
-
-    found: dict[str, Any] = {
-        name: given[-1]
-        for name in ("id", "samples_in", "trim_ids")
-        if (given := values(name))
-    }
-    found |= {
-        name: tuple(given) for name in ("drop", "missing") if (given := values(name))
-    }
-    if "trim_ids" in found:
-        if not found["trim_ids"].isdigit() or found["trim_ids"] == "0":
+    n_characters = found.get("trim_ids")
+    if isinstance(n_characters, str):
+        if not n_characters.isdigit() or n_characters == "0":
             raise CommandError(
-                f"--trim-ids {found['trim_ids']}: give a number of at least 1"
+                f"--trim-ids {n_characters}: give a number of at least 1"
             )
-        found["trim_ids"] = int(found["trim_ids"])
-    return TableLayout(**{**before, **found})
+        found["trim_ids"] = int(n_characters)
+    return TableLayout(**found)
+
+
+def _values_for(text: str, option: str, request: Request) -> list[str]:
+    """Return the values of an option for all inputs, and then those for this one."""
+    own_names = {text, file_name(text)}
+    known = own_names.union(request.inputs, map(file_name, request.inputs))
+    for_all = []
+    own = []
+    for each in getattr(request, option):
+        name, equals, value = each.partition("=")
+        if equals and name in known:
+            if name in own_names:
+                own.append(value)
+        elif equals and "." in name and not os.path.exists(name):
+            files = join_words(map(file_name, request.inputs))
+            raise CommandError(f"{each}: no input is called {name!r}; inputs: {files}")
+        else:
+            for_all.append(each)
+    return for_all + own
 
 
 def list_views(inputs: Sequence[Input]) -> list[View]:
@@ -243,12 +243,7 @@ def list_views(inputs: Sequence[Input]) -> list[View]:
     counts = Counter(name for each in inputs for name in each.data.kernel_names)
     views: dict[str, View] = {}
     for text, data, _ in inputs:
-        if data.precomputed:
-            arrays = data.X
-        else:
-            arrays = data.X.values()
-
-        for name, array in zip(data.kernel_names, arrays, strict=True):
+        for name, array in zip(data.kernel_names, data.arrays, strict=True):
             unique = name
             if counts[name] > 1:
                 unique = f"{data.name}/{name}"
@@ -269,10 +264,10 @@ def row_ids(view: Any) -> Any:
 
 def _refuse_control_characters(text: str, ids: Any) -> None:
     """Refuse ids that would steer the terminal on which a table of them is shown."""
-    names = []
-    if ids is not None:
-        names = [n for n in ids if _CONTROL.search(str(n))]
+    if ids is None:
+        return
 
+    names = [name for name in ids if _CONTROL.search(str(name))]
     if names:
         examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(
@@ -284,34 +279,35 @@ def _refuse_control_characters(text: str, ids: Any) -> None:
 
 def _refuse_transposed(views: Sequence[View]) -> None:
     """Refuse tables whose headers hold the ids of another table's rows."""
-    found = []
-    for view in views:
-        others = [other for other in views if other is not view]
-        ids = [other.ids for other in others if other.ids is not None]
-        header, (n, width) = (
-            pd.Index(getattr(view.array, "columns", ())),
-            view.array.shape,
-        )
-        if ids:
-            shares = view.ids is not None and any(
-                view.ids.isin(each).any() for each in ids
-            )
-            turned = not shares and any(
-                header.isin(each).sum() > len(each) / 2 for each in ids
-            )
-        else:
-            turned = view.ids is None and {
-                other.array.shape[0] for other in others
-            } == {width}
-        if turned and n != width:
-            found.append((n, view.file))
-    # If two look like the transpose of each other, it is the one with fewer rows.
-    if found:
-        file = min(found)[1]
+    turned = [
+        view
+        for view in views
+        if _is_transposed(view, [other for other in views if other is not view])
+    ]
+    if turned:
+        # If two look like the transpose of each other, it is the one with fewer rows.
+        file = min(turned, key=lambda view: (view.array.shape[0], view.file)).file
         raise CommandError(
             f"{file}: its columns are the samples of the other inputs; pass "
             f"--samples-in {file_name(file)}=columns"
         )
+
+
+def _is_transposed(view: View, others: Sequence[View]) -> bool:
+    """Return whether the columns of a table look like the samples of the others."""
+    n_rows, n_columns = view.array.shape
+    if n_rows == n_columns:
+        return False
+
+    known = [other.ids for other in others if other.ids is not None]
+    if not known:
+        heights = {other.array.shape[0] for other in others}
+        return view.ids is None and heights == {n_columns}
+    if view.ids is not None and any(view.ids.isin(ids).any() for ids in known):
+        return False
+
+    header = pd.Index(getattr(view.array, "columns", ()))
+    return any(header.isin(ids).sum() > len(ids) / 2 for ids in known)
 
 
 def _refuse_square(views: Sequence[View]) -> None:
@@ -358,8 +354,11 @@ def _joined(indices: Sequence[Any], join: str | None) -> Any:
 
 def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> list[str]:
     """Return what each view holds, and what their join keeps, in lines."""
+    if not indices:
+        return []
+
     lines = []
-    for view in views if indices else []:
+    for view in views:
         size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
         how = "paired by row"
         if view.ids is not None:

@@ -49,46 +49,45 @@ class Fit:
 def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, its parameters checked."""
     model = _estimator(request.method)
-    known = model.get_params(deep=False)
-    own = ("join", "impute", "missing_views")
-    parameters = {
-        name: value for name in own if (value := getattr(request, name)) is not None
-    }
-    parameters["random_state"] = request.seed
+    parameters: dict[str, Any] = {"random_state": request.seed}
+    for name in ("join", "impute", "missing_views"):
+        value = getattr(request, name)
+        if value is not None:
+            parameters[name] = value
     if request.scale:
         parameters["scale"] = request.asked_scale
     if request.n_clusters != AUTO:
         parameters["n_clusters"] = request.n_clusters
     for setting in request.settings:
-        name, equals, text = (part.strip() for part in setting.partition("="))
-        if not name or not equals or not text:
-            raise CommandError(
-                f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4"
-            )
-        if name in OPTIONS or name in ("random_state", "approximation"):
-            raise CommandError(
-                f"--set {setting}: there is an option for it, see --help"
-            )
-        if name not in known:
-            others = [
-                key for key, each in METHODS.items() if name in each().get_params()
-            ]
-            if others:
-                near = f"; only {join_words(others)} has it"
-            else:
-                near = did_you_mean(name, known)
+        name, value = _read_setting(setting, model, request.method)
+        parameters[name] = value
 
-            raise CommandError(
-                f"--set {name}: {request.method} has no such parameter{near}"
-            )
-        try:
-            parameters[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            words = {"true": True, "false": False, "none": None}
-            parameters[name] = words.get(text.lower(), text)
     model.set_params(**parameters)
     model.check_parameters()
     return model
+
+
+def _read_setting(setting: str, model: Any, method: str) -> tuple[str, Any]:
+    """Return the name and the value of a parameter that ``--set`` gives."""
+    name, equals, text = (part.strip() for part in setting.partition("="))
+    if not name or not equals or not text:
+        raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
+    if name in OPTIONS or name in ("random_state", "approximation"):
+        raise CommandError(f"--set {setting}: there is an option for it, see --help")
+
+    known = model.get_params(deep=False)
+    if name not in known:
+        near = did_you_mean(name, known)
+        others = [key for key, each in METHODS.items() if name in each().get_params()]
+        if others:
+            near = f"; only {join_words(others)} has it"
+        raise CommandError(f"--set {name}: {method} has no such parameter{near}")
+
+    try:
+        return name, ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        words = {"true": True, "false": False, "none": None}
+        return name, words.get(text.lower(), text)
 
 
 def _estimator(name: str) -> Any:
@@ -142,11 +141,10 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
     if request.address is not None:
-        lazy = as_dask(data.views)  # whose chunks the workers read
-        if X is data.views:
-            X = lazy
-        else:
-            X = next(iter(lazy.values()))
+        is_table = X is not data.views
+        X = as_dask(data.views)  # whose chunks the workers read
+        if is_table:
+            X = next(iter(X.values()))
     return Fit(model, data, X, decision, landmarks)
 
 
@@ -168,18 +166,20 @@ def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
     exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
     able = "approximation" in model.get_params(deep=False)
     n = data.n_samples
-    if request.address is not None or number is not None:
-        if exact or not able:
-            why = "exact ones are asked for"
-            if not able:
-                why = f"{request.method} needs all entries"
+    why_exact = ""
+    if exact:
+        why_exact = "exact ones are asked for"
+    if not able:
+        why_exact = f"{request.method} needs all entries"
 
+    if request.address is not None or number is not None:
+        if why_exact:
             raise CommandError(
-                f"--landmarks and --cluster approximate kernels, and {why}; drop one, "
-                "or take --method agreement-kkm with --cluster"
+                f"--landmarks and --cluster approximate kernels, and {why_exact}; drop "
+                "one, or take --method agreement-kkm with --cluster"
             )
         return "asked for"
-    if exact or not able:
+    if why_exact:
         return ""
     bank = default_bank(len(data.views) > 1)
     per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
@@ -204,7 +204,8 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
 
 def fit(request: Request, data: Data, progress: Progress) -> Fit:
     """Fit the model that was asked for, with the suggested number for -k auto."""
-    prepared = prepare(request, model := new_model(request), data)
+    model = new_model(request)
+    prepared = prepare(request, model, data)
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)

@@ -46,29 +46,6 @@ def _output(metavar: str, help: str, *names: str) -> Any:
     return _option(OUTPUT, metavar, help, *names, parser=output_path)
 
 
-_JOIN = (
-    "Keep samples if all files have the same (exact), those in all (inner), or in any "
-    "(outer)."
-)
-_KERNELS = (
-    "How samples are compared: gaussian, cosine, ...; precomputed if files hold "
-    "kernels, from_distances if they hold distances. Chosen by default."
-)
-_GROUPS = "Column of families, patients, batches or plates, whose samples are alike."
-_CLUSTERS = "Number of clusters; auto: the one that fits best."
-_METHOD = (
-    f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or "
-    "module:Class."
-)
-_LANDMARKS = (
-    "Approximate kernels; none: never. By default above 10,000 samples, but never with "
-    "agreement-kkm, which needs none."
-)
-_LEAVE_OUT = "Cluster again without each kernel in turn, which takes most of the time."
-_CLUSTER = (
-    "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet "
-    "files."
-)
 _OWN_CODE = (
     "If it names package.module:Class, that module is imported, which runs its code."
 )
@@ -76,33 +53,61 @@ OPTIONS: dict[str, Any] = {
     "inputs": typer.Argument(
         metavar="FILE",
         help="Tables, or kernels, of the same samples. Tables are joined by the ids of "
-        "their rows. "
-        "FILE::NAME,NAME selects sheets, columns or arrays.",
+        "their rows. FILE::NAME,NAME selects sheets, columns or arrays.",
     ),
     "id": _option(INPUT, "[FILE=]COLUMN", "Column of ids; found if not given."),
     "samples_in": _option(INPUT, "[FILE=]rows|columns", "Where samples are; rows."),
     "drop": _option(INPUT, "[FILE=]COLUMN", "Column to ignore."),
     "missing": _option(INPUT, "[FILE=]VALUE", "Value of empty cells, such as -9999."),
     "trim_ids": _option(INPUT, "[FILE=]N", "Keep the first N characters of ids."),
-    "groups": _option(INPUT, "COLUMN", _GROUPS),
-    "join": _option(INPUT, "exact|inner|outer", _JOIN),
+    "groups": _option(
+        INPUT,
+        "COLUMN",
+        "Column of families, patients, batches or plates, whose samples are alike.",
+    ),
+    "join": _option(
+        INPUT,
+        "exact|inner|outer",
+        "Keep samples if all files have the same (exact), those in all (inner), or in "
+        "any (outer).",
+    ),
     "impute": _option(
         INPUT, "median", "Fill empty cells: median, or most frequent category."
     ),
     "n_clusters": _option(
-        METHOD, "N|auto", _CLUSTERS, "-k", "--clusters", parser=number_or(AUTO)
+        METHOD,
+        "N|auto",
+        "Number of clusters; auto: the one that fits best.",
+        "-k",
+        "--clusters",
+        parser=number_or(AUTO),
     ),
     "first": _option(METHOD, "N", "Smallest number of clusters.", "--from", min=2),
     "last": _option(
         METHOD, "N", "Largest number; 25 by default, or fewer.", "--to", min=2
     ),
-    "method": _option(METHOD, "NAME", _METHOD, autocompletion=lambda: list(METHODS)),
+    "method": _option(
+        METHOD,
+        "NAME",
+        f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or "
+        "module:Class.",
+        autocompletion=lambda: list(METHODS),
+    ),
     "methods": _option(METHOD, "NAME,NAME", "By default all that are fast enough."),
     "n_resamples": _option(
         METHOD, "N", "Refits that measure stability; 5.", "--resamples", min=0
     ),
-    "leave_one_out": _option(METHOD, "", _LEAVE_OUT),
-    "kernels": _option(METHOD, "[VIEW=]KERNEL", _KERNELS),
+    "leave_one_out": _option(
+        METHOD,
+        "",
+        "Cluster again without each kernel in turn, which takes most of the time.",
+    ),
+    "kernels": _option(
+        METHOD,
+        "[VIEW=]KERNEL",
+        "How samples are compared: gaussian, cosine, ...; precomputed if files hold "
+        "kernels, from_distances if they hold distances. Chosen by default.",
+    ),
     "scale": _option(METHOD, "[VIEW=]HOW", "Scale columns: standard, robust, none."),
     "seed": _option(METHOD, "INT", "Seed of k-means; 0.", min=0),
     "missing_views": _option(
@@ -112,9 +117,19 @@ OPTIONS: dict[str, Any] = {
         ADVANCED, "NAME=VALUE", "Any other parameter: tol=1e-4.", "--set"
     ),
     "landmarks": _option(
-        ADVANCED, "N|auto|none", _LANDMARKS, parser=number_or(AUTO, "none")
+        ADVANCED,
+        "N|auto|none",
+        "Approximate kernels; none: never. By default above 10,000 samples, but never "
+        "with agreement-kkm, which needs none.",
+        parser=number_or(AUTO, "none"),
     ),
-    "address": _option(ADVANCED, "ADDRESS", _CLUSTER, "--cluster"),
+    "address": _option(
+        ADVANCED,
+        "ADDRESS",
+        "Scheduler of dask.distributed, such as tcp://host:8786, for .npy and .parquet "
+        "files.",
+        "--cluster",
+    ),
     "labels": _output("PATH", "Table of ids and clusters (.csv)."),
     "record": _output(
         "PATH", "Record of the run; run.json beside the labels.", "--run"

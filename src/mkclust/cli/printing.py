@@ -29,24 +29,10 @@ def views_used(model: Any) -> list[str]:
     if agreement is None:
         return ["One table alone: there is nothing to compare it with."]
     aside = getattr(model, "set_aside_", None)
-    if not aside or not agreement.any_share:
-        lines = [agreement.verdict(sets_aside=aside is not None)]
+    if aside and agreement.any_share:
+        lines = _used_and_not(agreement, aside)
     else:
-        found = [agreement.evidence(p) for p in range(len(agreement.names))]
-        used = [p for p, each in enumerate(agreement.names) if each not in aside]
-        names = join_words(agreement.names[p] for p in used)
-        highest = p_text(max(found[p].p_value for p in used), "<= ")
-        lines = [f"Used: {names}, which agree with each other (p {highest})."]
-        for each, about in zip(agreement.names, found, strict=True):
-            if each in aside:
-                reason = (
-                    f"p {p_text(about.p_value, '= ')} with {printable(about.partner)}"
-                )
-                limit = f"the limit is {limit_text(about.limit)}"
-                lines.append(
-                    f"Not used: {printable(each)}: no clear agreement ({reason}; "
-                    f"{limit})."
-                )
+        lines = [agreement.verdict(sets_aside=aside is not None)]
     if agreement.set_aside and aside is None:
         others = join_words(agreement.set_aside)
         lines.append(f"{name} also uses {others}; --method agreement-kkm does not.")
@@ -57,6 +43,27 @@ def views_used(model: Any) -> list[str]:
             f"{model.baseline_agreement_:.3f}."
         )
     return lines
+
+
+def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
+    """Return which views agree and are used, and why each of the others is not."""
+    used = []
+    highest = 0.0
+    not_used = []
+    for p, name in enumerate(agreement.names):
+        found = agreement.evidence(p)
+        if name not in aside:
+            used.append(name)
+            highest = max(highest, found.p_value)
+            continue
+        p_value = p_text(found.p_value, "= ")
+        not_used.append(
+            f"Not used: {printable(name)}: no clear agreement (p {p_value} with "
+            f"{printable(found.partner)}; the limit is {limit_text(found.limit)})."
+        )
+    at_most = p_text(highest, "<= ")
+    first = f"Used: {join_words(used)}, which agree with each other (p {at_most})."
+    return [first, *not_used]
 
 
 def how_clear(
@@ -89,9 +96,9 @@ def details(model: Any) -> list[str]:
             f"Share of each kernel that the landmarks do not capture: {missed}."
         )
     if hasattr(model, "anchor_"):
-        chosen = ", the smallest that keeps what the views agree on" * (
-            model.anchor == "auto"
-        )
+        chosen = ""
+        if model.anchor == "auto":
+            chosen = ", the smallest that keeps what the views agree on"
         lines.append(
             f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree."
         )

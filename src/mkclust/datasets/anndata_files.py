@@ -34,13 +34,14 @@ def read_anndata(
     check_memory(path, path.stat().st_size)
     with h5py.File(path, "r") as file:
         check_links(file)
+    held: dict[str, Any]
     is_mudata = path.suffix.lower() == ".h5mu"
     if is_mudata:
         content = mudata.read_h5mu(path)
+        held = dict(content.mod)
     else:
         content = anndata.read_h5ad(path)
-
-    held: dict[str, Any] = dict(content.mod) if is_mudata else _parts(content)
+        held = _parts(content)
     unknown = sorted(selection - held.keys())
     if unknown:
         raise DatasetError(
@@ -60,11 +61,9 @@ def read_anndata(
     names = find_labels(content.obs, asked)
     same = len(content) == next(iter(views.values())).shape[0]
     label_name = ""
+    y = None
     if names and same:
         label_name = names[0]
-
-    y = None
-    if label_name:
         y = as_labels(content.obs[label_name])
 
     description = f"Read from {path.name}. Ids: obs_names."

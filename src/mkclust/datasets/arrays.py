@@ -102,9 +102,8 @@ def _leaves(
     """Yield the arrays in groups and cells, each with the names that lead to it."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            yield from _leaves(
-                value, (*lineage, f"{lineage[-1]}/{key}" if lineage else key)
-            )
+            name = "/".join([*lineage[-1:], key])
+            yield from _leaves(value, (*lineage, name))
     elif isinstance(tree, list):
         for i, value in enumerate(tree, start=1):
             yield from _leaves(value, (*lineage, f"{lineage[-1]}_{i}"))
@@ -195,13 +194,13 @@ def _read_hdf5(
         nodes = {name: open_node(path, file, name) for name in names}
         by_matlab = any("MATLAB_class" in node.attrs for node in nodes.values())
         matlab = file.userblock_size == 512 or by_matlab
-        stays = on_disk
         if matlab:
-            stays = False
-
-        return {
-            name: _from_hdf5(path, node, matlab, stays) for name, node in nodes.items()
-        }, matlab
+            on_disk = False
+        tree = {
+            name: _from_hdf5(path, node, matlab, on_disk)
+            for name, node in nodes.items()
+        }
+        return tree, matlab
 
 
 def open_node(path: Path, group: Any, name: str) -> Any:
@@ -250,7 +249,9 @@ def _from_hdf5(path: Path, node: Any, matlab: bool, on_disk: bool | None) -> Any
     if h5py.check_string_dtype(node.dtype):
         return np.asarray(node.asstr()[()], dtype=str)
     # MATLAB stores columns first, so that HDF5 shows its arrays with the axes reversed.
-    array = np.asarray(node[()].T if matlab else node[()])
+    array = np.asarray(node[()])
+    if matlab:
+        array = array.T
     if node.attrs.get("MATLAB_class") == b"char":
         return np.array(["".join(map(chr, row)) for row in array], dtype=str)
     return array

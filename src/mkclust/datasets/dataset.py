@@ -90,8 +90,14 @@ class Dataset:
         shape = getattr(self.kernels, "shape", None)
         if shape is not None:
             return int(shape[1])
-        first = next(iter(self.X if self.precomputed else self.X.values()))
-        return int(first.shape[0])
+        return int(self.arrays[0].shape[0])
+
+    @property
+    def arrays(self) -> Any:
+        """The kernels or views one by one, in the order of `kernel_names`."""
+        if self.kernels is None:
+            return list((self.views or {}).values())
+        return self.kernels
 
     @property
     def n_classes(self) -> int | None:

@@ -51,8 +51,10 @@ def as_dataset(
         return Dataset(
             path.stem, None, [*used.values()], kernel_names=tuple(used), **facts
         )
-    views = {n: a.tocsr() if scipy.sparse.issparse(a) else a for n, a in used.items()}
-    return Dataset(path.stem, views, None, kernel_names=tuple(used), **facts)
+    for name, array in used.items():
+        if scipy.sparse.issparse(array):
+            used[name] = array.tocsr()
+    return Dataset(path.stem, used, None, kernel_names=tuple(used), **facts)
 
 
 def _are_asked_or_few(name: str, vector: np.ndarray, asked: str | None) -> bool:
@@ -65,10 +67,9 @@ def _are_asked_or_few(name: str, vector: np.ndarray, asked: str | None) -> bool:
 def _label_vector(value: Any) -> np.ndarray:
     """Return labels in an array or sparse column; empty if there are none."""
     if scipy.sparse.issparse(value):
-        if min(value.shape) == 1:
-            value = value.toarray()
-        else:
-            value = np.empty((0, 0))
+        if min(value.shape) > 1:
+            return np.empty(0)
+        value = value.toarray()
     vector = np.squeeze(np.asarray(value))
     if vector.ndim == 1 and vector.dtype.kind in "biufU":
         return as_labels(vector)
@@ -80,8 +81,10 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         axis = _kernel_axis(array.shape, sizes, content.matlab)
+        if axis:
+            array = np.moveaxis(array, axis, 0)
         if axis is not None:
-            stacks[name] = array if axis == 0 else np.moveaxis(array, axis, 0)
+            stacks[name] = array
     # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
@@ -98,7 +101,11 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
     """Return the axis that counts the kernels: the other two are equal."""
-    for axis in (2, 0, 1) if matlab else (0, 2, 1):
+    axes = (0, 2, 1)
+    if matlab:
+        axes = (2, 0, 1)
+
+    for axis in axes:
         rows, columns = shape[:axis] + shape[axis + 1 :]
         # Square arrays whose number is that of the labels are images, not kernels.
         images = shape[axis] in sizes and rows not in sizes
@@ -153,7 +160,9 @@ def _find_tables(
             raise DatasetError(
                 f"{path}: {inventory({name: array})} is transposed; {advice}"
             )
-        fitting[name] = _as_float(path, array.T if array.shape[0] != n else array)
+        if array.shape[0] != n:
+            array = array.T
+        fitting[name] = _as_float(path, array)
     return fitting
 
 
@@ -166,7 +175,8 @@ def _as_float(path: Path, array: Any) -> Any:
     """Return an array of float32 or float64; one on disk is converted when read."""
     if isinstance(array, np.memmap) or is_hdf5(array):
         return array
-    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
+        return array.astype(np.float32, copy=False)
     if array.dtype.kind in "biu" and not scipy.sparse.issparse(array):
         check_memory(path, 8 * array.size)
-    return array.astype(np.float32 if single else np.float64, copy=False)
+    return array.astype(np.float64, copy=False)

@@ -30,10 +30,10 @@ ID_NAMES = {
     "patient",
     "patientid",
     "barcode",
+    "index",
+    "name",
+    "key",
 }
-ID_NAMES |= {"index", "name", "key"}
-
-
 # What is wrong with a table without samples.
 HEADER_ONLY = "has a header and no rows; check that it is complete"
 
@@ -82,7 +82,8 @@ def table_dataset(
     label_name = ""
     for name, table in tables.items():
         frame, note = _with_ids(path, table, layout, dropped)
-        words += [note] if note else []
+        if note:
+            words.append(note)
         names = find_labels(frame, layout.labels, selection)
         if layout.labels is None and not selection:
             warn_of_values(path, frame, names)
@@ -98,30 +99,15 @@ def table_dataset(
             frame = frame[[each for each in frame if each in selection]]
 
         if layout.missing:
-            values = {
-                *layout.missing,
-                *pd.to_numeric([*layout.missing], errors="coerce"),
-            }
+            as_numbers = pd.to_numeric(pd.Series(layout.missing), errors="coerce")
+            values = {*layout.missing, *as_numbers.dropna()}
             frame = frame.mask(frame.isin(values)).infer_objects()
-        if not len(frame):
-            raise DatasetError(f"{path}: {HEADER_ONLY}")
-        if 0 in frame.shape:
-            advice = (
-                "it should hold a header, one row per sample, and features in columns"
-            )
-            raise DatasetError(
-                f"{path}: no features other than ids and labels; {advice}"
-            )
-        if kernels and frame.shape[0] != frame.shape[1]:
-            shape = f"{frame.shape[0]} x {frame.shape[1]}"
-            raise DatasetError(
-                f"{path}: {name} is {shape}, and a kernel is square; leave it out"
-            )
+        _check_shape(path, name, frame, kernels)
         views[name] = frame
+
+    stem = path.stem
     if len(views) == 1:
         stem = next(iter(views))
-    else:
-        stem = path.stem
 
     text = " ".join([f"Read from {path.name}.", *words])
     facts: dict[str, Any] = {"y": y, "label_name": label_name, "description": text}
@@ -132,44 +118,50 @@ def table_dataset(
     return Dataset(stem, views, None, **facts)
 
 
+def _check_shape(path: Path, name: str, frame: pd.DataFrame, is_kernel: bool) -> None:
+    """Refuse a table without samples or features, or a kernel that is not square."""
+    n_rows, n_columns = frame.shape
+    if not n_rows:
+        raise DatasetError(f"{path}: {HEADER_ONLY}")
+    if not n_columns:
+        raise DatasetError(
+            f"{path}: no features other than ids and labels; it should hold a header, "
+            "one row per sample, and features in columns"
+        )
+    if is_kernel and n_rows != n_columns:
+        raise DatasetError(
+            f"{path}: {name} is {n_rows} x {n_columns}, and a kernel is square; leave "
+            "it out"
+        )
+
+
 def _with_ids(
     path: Path, table: RawTable, layout: TableLayout, dropped: set[str]
 ) -> tuple[pd.DataFrame, str]:
     """Return a table with its ids as index, and a note on where they are from."""
+    frame = table.frame
     in_rows = layout.samples_in == "rows"
     if in_rows:
-        frame = _drop(table.frame, layout, dropped)
-    else:
-        frame = table.frame
+        frame = _drop(frame, layout, dropped)
+        others = frame.iloc[:, 1:]
+        if _counts_rows(frame) and _id_column(path, others, table, layout):
+            del frame[""]  # pandas and R write such a column before one of ids
 
-    if (
-        in_rows
-        and _counts_rows(frame)
-        and _id_column(path, frame.iloc[:, 1:], table, layout)
-    ):
-        del frame[""]  # pandas and R write such a column before one of ids
-    column = _id_column(path, frame, table, layout)
     ids = None
+    where = "the index"
+    column = _id_column(path, frame, table, layout)
     if column is not None:
+        where = f"the column {column}" if column else "the first column"
         # In place: a copy of a wide table takes as much memory again.
         values = frame.pop(column)
         ids = _as_ids(table.written.get(column, values))
     elif has_ids(frame.index):
         ids = _as_ids(frame.index.to_series())
-    where = {None: "the index", "": "the first column"}.get(
-        column, f"the column {column}"
-    )
+
     if not in_rows:
-        names = pd.Series(
-            [f"row {i + 1}" for i in range(len(frame))] if ids is None else ids
-        )
-        # A feature that is there twice gets a number.
-        again = names.groupby(names).cumcount()
-        names = names.where(again == 0, names + " (" + (again + 1).astype(str) + ")")
-        frame = frame.set_axis(names.tolist(), axis=0).T.infer_objects()
-        frame = _drop(frame, layout, dropped)
-        ids = frame.index.to_numpy(object)
         where = "the header"
+        frame = _drop(_transposed(frame, ids), layout, dropped)
+        ids = frame.index.to_numpy(object)
     if ids is None:
         return frame, ""
     ids = np.array([from_spreadsheet(name) for name in ids], dtype=object)
@@ -179,6 +171,19 @@ def _with_ids(
     _check_ids(path, ids, where, frame)
     frame.index = pd.Index(ids)
     return frame, f"Ids: {where}."
+
+
+def _transposed(frame: pd.DataFrame, names: Any) -> pd.DataFrame:
+    """Return a table whose rows are features as one whose columns are, with names."""
+    if names is None:
+        names = [f"row {number}" for number in range(1, len(frame) + 1)]
+    features = pd.Series(names)
+
+    # A feature that is there twice gets a number.
+    again = features.groupby(features).cumcount()
+    numbered = features + " (" + (again + 1).astype(str) + ")"
+    features = features.where(again == 0, numbered)
+    return frame.set_axis(features.tolist(), axis=0).T.infer_objects()
 
 
 def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
@@ -205,7 +210,7 @@ def _id_column(
     first = frame.columns[0]
     is_named = first == "" or normalize_name(first) in ID_NAMES
     is_names = layout.samples_in == "columns" and _is_text(frame[first])
-    unique = layout.samples_in == "rows" and _tells_apart(
+    unique = layout.samples_in == "rows" and _has_unique_text(
         frame, first, table.written.get(first)
     )
     if is_named or is_names or unique:
@@ -213,13 +218,12 @@ def _id_column(
     return None
 
 
-def _tells_apart(
+def _has_unique_text(
     frame: pd.DataFrame, name: str, written: pd.Series | None = None
 ) -> bool:
     """Return whether a column holds unique text, and is not one of labels."""
-    if written is None:
-        values = frame[name]
-    else:
+    values = frame[name]
+    if written is not None:
         values = written.mask(written == "", None)
 
     unique = len(values) > 1 and values.notna().all() and values.is_unique
@@ -244,10 +248,8 @@ def _as_ids(values: pd.Series) -> np.ndarray:
 
 def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
     """Refuse ids that are empty or repeated, and name a better column."""
-    empty, (values, counts) = (
-        np.flatnonzero(ids == ""),
-        np.unique(ids, return_counts=True),
-    )
+    empty = np.flatnonzero(ids == "")
+    values, counts = np.unique(ids, return_counts=True)
     if len(empty):
         found = (
             f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the "
@@ -260,7 +262,7 @@ def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> 
         )
     else:
         return
-    others = [name for name in frame.columns[:50] if _tells_apart(frame, name)]
+    others = [name for name in frame.columns[:50] if _has_unique_text(frame, name)]
     advice = ""
     if others:
         advice = f"pass id={others[0]!r}, or "
@@ -283,7 +285,9 @@ def _no_column(
 def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
     """Return the header of a table as text, with names for nameless columns."""
     header = ["" if name is None else str(name).strip() for name in names]
-    header = [name or (f"column {i + 1}" if i else "") for i, name in enumerate(header)]
+    for place, name in enumerate(header):
+        if place and not name:
+            header[place] = f"column {place + 1}"
     if len(set(header)) < len(header):
         twice = next(name for i, name in enumerate(header) if name in header[:i])
         raise DatasetError(
@@ -298,9 +302,6 @@ def normalize_name(name: object) -> str:
 
 
 def _is_text(values: pd.Series) -> bool:
-    """Return whether all known values are text."""
-    return values.dtype.kind == "O" or str(values.dtype) in (
-        "category",
-        "string",
-        "str",
-    )
+    """Return whether a column is stored as text."""
+    named = ("category", "string", "str")
+    return values.dtype.kind == "O" or str(values.dtype) in named

@@ -35,7 +35,9 @@ class _Lines(io.RawIOBase):
         target[: len(chunk)] = chunk
 
         end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
-        self._length = len(chunk) - end - 1 + (self._length if end < 0 else 0)
+        if end >= 0:
+            self._length = 0
+        self._length += len(chunk) - end - 1
         self._n_lines += chunk.count(b"\n")
         if self._length > LONGEST_LINE:
             raise DatasetError(
@@ -61,7 +63,7 @@ def shorten_cells(text: str, delimiter: str) -> str:
     cell = rf'"(?:[^"]+|"")*+(?:"|\Z)|[^{re.escape(delimiter)}\r\n]+'
 
     def mark(found: re.Match[str]) -> str:
-        """Return a quoted cell, or as many dots as are too many."""
+        """Return a cell, or dots in the place of one that is too long."""
         if len(found[0]) < LONGEST_CELL:
             return found[0]
         return "." * LONGEST_CELL

@@ -82,7 +82,9 @@ class ParquetTable:
                 here = order[position : np.searchsorted(wanted, end, sorter=order)]
                 table[here] = self._part[wanted[here] - self._first]
                 position += len(here)
-        return (table if indices.ndim else table[0])[..., columns]
+        if not indices.ndim:
+            table = table[0]
+        return table[..., columns]
 
     def _decode(self, row: int) -> None:
         """Keep the part of the file that holds a row, missing entries as NaN."""
@@ -159,24 +161,22 @@ def read_parquet(
         raise DatasetError(
             f"{path}: no column of numbers for {wrong}; select among {held}"
         )
-    single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
+    dtype: Any = np.float64
+    if all(str(kinds[name]) in ("float", "halffloat") for name in features):
+        dtype = np.float32
+
     skipped = [n for n in names if not selection and n not in (*features, *labels)]
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
-    table = ParquetTable(
-        path, features, np.float32 if single else np.float64, may_be_ids
-    )
-    note = ""
+    table = ParquetTable(path, features, dtype, may_be_ids)
+    text = f"Read from {path.name}."
     if skipped:
-        note = f" Skipped: {join_words(skipped, 8)}."
+        text += f" Skipped: {join_words(skipped, 8)}."
 
-    name = path.stem
     label_name = ""
-    if labels:
-        label_name = labels[0]
-
     y = None
     if labels:
+        label_name = labels[0]
         y = as_labels(frame[label_name])
 
-    text = f"Read from {path.name}.{note}"
+    name = path.stem
     return Dataset(name, {name: table}, None, y, (name,), text, label_name=label_name)

@@ -207,7 +207,7 @@ def load_with(
 
 
 def _is_readable(path: Path) -> bool:
-    """Return whether a path names a file that can be opened."""
+    """Return whether a file has a suffix that can be read."""
     suffix = unpacked(path).suffix.lower()
     return TABLES.get(suffix) is read_text or (
         suffix in SUFFIXES and path == unpacked(path)
@@ -224,9 +224,7 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     path = Path(name).expanduser()
     selection = frozenset(map(str.strip, names.split(","))) - {""}
     if not path.exists():
-        files = filter(
-            _is_readable, path.parent.iterdir() if path.parent.is_dir() else []
-        )
+        files = filter(_is_readable, path.parent.glob("*"))
         near = did_you_mean(name, [*CATALOG, *map(str, files)])
         problem = (
             f"no such file or data set{near}; check the path, or load "

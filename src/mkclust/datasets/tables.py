@@ -6,8 +6,9 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -41,20 +42,35 @@ HEAD_BYTES = 1 << 18
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id
 # may be spelled like one.
 MISSING = frozenset(
-    (
+    {
         "",
         " ",
-        "#N/A",
         "#N/A N/A",
+        "#N/A",
         "#NA",
         "-1.#IND",
         "-1.#QNAN",
         "-NaN",
         "-nan",
         "1.#IND",
-    )
-) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
-MISSING |= {"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
+        "1.#QNAN",
+        "<NA>",
+        "N/A",
+        "NA",
+        "NULL",
+        "NaN",
+        "None",
+        "n/a",
+        "nan",
+        "null",
+        "#DIV/0!",
+        "#NAME?",
+        "#NULL!",
+        "#NUM!",
+        "#REF!",
+        "#VALUE!",
+    }
+)
 
 
 def unpacked(path: Path) -> Path:
@@ -72,39 +88,26 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         head = b"".join([*lines, *file.readlines(HEAD_BYTES)])
     encoding, text = _decode(path, head)
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
-    has_comma = any("," in c and is_number(c, ",") for row in rows[1:] for c in row)
-    decimal = "."
-    if has_comma and delimiter != ",":
-        decimal = ","
-
-    header = rows[0]
-    width = max(map(len, rows))
-    check_header(path, header)
-    if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
-        header = ["", *header]  # as R writes tables with names of rows
-    has_header = not _is_row(header, decimal)
-    if not has_header:
-        first = []
-        if not is_number(header[0], decimal):
-            first = [""]
-
-        header = [*first, *(f"column {i + 1}" for i in range(len(header) - len(first)))]
+    decimal = _decimal_mark(delimiter, rows)
+    check_header(path, rows[0])
+    header, has_header = _header(rows, decimal)
     names = unique_names(path, header)
-    # These may hold ids, which are read as they are spelled.
-    may_be_ids = [
-        n for i, n in enumerate(names) if i <= (names[0] == "") or n == layout.id
-    ]
+    may_be_ids = _possible_ids(names, layout.id)
     n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
     check_memory(path, int(8 * len(names) * n_rows))
     options: Any = {
         "sep": delimiter,
         "decimal": decimal,
         "names": names,
-        "header": 0 if has_header else None,
+        "header": None,
         "converters": dict.fromkeys(may_be_ids, str),
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
     }
+    notes = ["The first line holds numbers: no header."]
+    if has_header:
+        options["header"] = 0
+        notes = []
     try:
         with open_lines(path, opener) as file:
             frame = pd.read_csv(file, encoding=encoding, **options)
@@ -119,22 +122,49 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
-    note = []
-    if not has_header:
-        note = ["The first line holds numbers: no header."]
+    return {unpacked(path).stem: RawTable(frame, written)}, notes
 
-    return {unpacked(path).stem: RawTable(frame, written)}, note
+
+def _decimal_mark(delimiter: str, rows: list[list[str]]) -> str:
+    """Return the comma if some cell is a number with one, else the point."""
+    if delimiter == ",":
+        return "."
+    if any("," in cell and is_number(cell, ",") for row in rows[1:] for cell in row):
+        return ","
+    return "."
+
+
+def _header(rows: list[list[str]], decimal: str) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the first line holds them."""
+    header = rows[0]
+    width = max(map(len, rows))
+    if len(header) == width - 1 and all(len(row) == width for row in rows[1:]):
+        header = ["", *header]  # as R writes tables with names of rows
+    if not _is_row(header, decimal):
+        return header, True
+
+    if is_number(header[0], decimal):
+        return [f"column {place}" for place in range(1, len(header) + 1)], False
+    return ["", *(f"column {place}" for place in range(1, len(header)))], False
+
+
+def _possible_ids(names: list[str], asked: str | None = None) -> list[str]:
+    """Return the columns that may hold ids, which are read as they are spelled."""
+    n_first = 1
+    if names[0] == "":
+        n_first = 2  # a column of row numbers may come before the ids
+    others = [name for name in names[n_first:] if name == asked]
+    return names[:n_first] + others
 
 
 def _decode(path: Path, head: bytes) -> tuple[str, str]:
-    """Return the encoding of a file, by its first bytes."""
-    is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    """Return the encoding of a file, and the text of its first lines."""
     encoding = "utf-8-sig"
-    if is_utf16:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
-
+        head = head[: len(head) - len(head) % 2]
     try:
-        text = head[: len(head) - len(head) % 2 if is_utf16 else None].decode(encoding)
+        text = head.decode(encoding)
     except UnicodeDecodeError:
         encoding = "latin-1"
         text = head.decode("latin-1")
@@ -147,28 +177,41 @@ def _decode(path: Path, head: bytes) -> tuple[str, str]:
     return encoding, text
 
 
+class _Cut(NamedTuple):
+    """What a separator makes of lines: cells, and whether all lines have as many."""
+
+    is_even: bool
+    n_columns: int
+    delimiter: str
+    rows: list[list[str]]
+
+
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that cuts all lines evenly, and the cells."""
+    separators = "\t,; "
+    if suffix == ".csv":
+        separators = ",;\t "
+
     found = []
-    for delimiter in ",;\t " if suffix == ".csv" else "\t,; ":
+    for delimiter in separators:
         try:
             rows = _rows(text, delimiter)
         except csv.Error:  # a cell is too long, or a line without this separator
             rows = _rows(shorten_cells(text, delimiter), delimiter)
         if len(text) > HEAD_BYTES and len(rows) > 1:
             rows = rows[:-1]  # the last one may be cut off
-        widths = {len(row) for row in rows[1:]} or {len(rows[0])}
-        is_even = (
-            len(widths) == 1
-            and max(widths) - len(rows[0]) in (0, 1)
-            and max(widths) > 1
-        )
-        found.append((is_even, len(rows[0]), delimiter, rows))
-    *_, blank = found
-    best = max(found[:-1], key=lambda each: each[:2])
+        n_columns = len(rows[0])
+        widths = {len(row) for row in rows[1:]} or {n_columns}
+        width = max(widths)
+        is_even = len(widths) == 1 and width > 1 and width - n_columns in (0, 1)
+        found.append(_Cut(is_even, n_columns, delimiter, rows))
+
+    *others, by_blanks = found
+    best = max(others, key=attrgetter("is_even", "n_columns"))
     # R separates by blanks; elsewhere they are part of cells.
-    _, _, delimiter, rows = blank if blank[0] and best[1] == 1 else best
-    return delimiter, rows
+    if by_blanks.is_even and best.n_columns == 1:
+        best = by_blanks
+    return best.delimiter, best.rows
 
 
 def _rows(text: str, delimiter: str) -> list[list[str]]:
@@ -188,7 +231,7 @@ def _is_row(cells: list[str], decimal: str) -> bool:
 
 
 def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Series:
-    """Return a column of text as numbers, if all its cells are."""
+    """Return a column of text as numbers or dates, if all its cells are."""
     text = column.mask(column.isin(missing), None)
     present = text.dropna()
     if all(is_number(cell, decimal) for cell in present):
@@ -215,28 +258,28 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
         # Cells as they are: an id may be spelled like a missing value.
         options: Any = {"header": None, "dtype": object, "na_filter": False}
         cells = {name: book.parse(name, **options) for name in names}
-    tables = {
-        name if selection else path.stem: _sheet(path, cells[name]) for name in names
-    }
+    if selection:
+        tables = {name: _sheet(path, cells[name]) for name in names}
+    else:
+        tables = {path.stem: _sheet(path, cells[names[0]])}
     others = [name for name in sheets if name not in names]
-    return tables, [f"Skipped: the sheets {', '.join(others)}."] if others else []
+    if not others:
+        return tables, []
+    return tables, [f"Skipped: the sheets {', '.join(others)}."]
 
 
 def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     """Return the cells of a spreadsheet as a table, its first row as header."""
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
-    if len(cells) < 2:
-        problem = "the sheet is empty; check that it was written"
-        if len(cells):
-            problem = HEADER_ONLY
-
-        raise DatasetError(f"{path}: {problem}")
+    if cells.empty:
+        raise DatasetError(f"{path}: the sheet is empty; check that it was written")
+    if len(cells) == 1:
+        raise DatasetError(f"{path}: {HEADER_ONLY}")
     header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
     frame = cells.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index(unique_names(path, header))
-    written = {
-        name: frame[name] for name in frame.columns[: 1 + (frame.columns[0] == "")]
-    }
+    names = unique_names(path, header)
+    frame.columns = pd.Index(names)
+    written = {name: frame[name] for name in _possible_ids(names)}
     return RawTable(frame.mask(frame.isin(MISSING), None).infer_objects(), written)
 
 
@@ -244,15 +287,12 @@ def read_frame(path: Path, selection: frozenset[str], layout: TableLayout) -> Ta
     """Read a parquet, Feather or Arrow file; a stored index holds the ids."""
     import pyarrow.parquet
 
-    is_parquet = path.suffix.lower() == ".parquet"
-    n_bytes = path.stat().st_size
-    if is_parquet:
+    if path.suffix.lower() == ".parquet":
         metadata = pyarrow.parquet.read_metadata(path)
-        n_bytes = 8 * metadata.num_rows * metadata.num_columns
-    check_memory(path, n_bytes)
-    if is_parquet:
+        check_memory(path, 8 * metadata.num_rows * metadata.num_columns)
         frame = pd.read_parquet(path)
     else:
+        check_memory(path, path.stat().st_size)
         frame = pd.read_feather(path)
 
     frame.columns = pd.Index(unique_names(path, list(frame.columns)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from mkclust.linalg import to_host
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles, shorten
@@ -49,20 +50,20 @@ class SurvivalDisplay(Display):
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
-        times, events = (
-            np.asarray(each, dtype=float) for each in (self.times, self.events)
-        )
+        times = np.asarray(self.times, dtype=float)
+        events = np.asarray(self.events, dtype=float)
         known = np.isfinite(times) & np.isfinite(events) & (labels >= 0)
         self.times = times[known]
         self.events = events[known]
         self.labels = labels[known]
+
         self.curves = {}
         for cluster in np.unique(self.labels).tolist():
             own = self.times[self.labels == cluster]
-            happened = self.events[self.labels == cluster]
-            steps, deaths = np.unique(own[happened == 1], return_counts=True)
-            shares = np.cumprod(1 - deaths / np.sum(own >= steps[:, None], axis=1))
-            self.curves[cluster] = steps, shares
+            happened = self.events[self.labels == cluster] == 1
+            steps = np.unique(own[happened])
+            observed = stats.CensoredData.right_censored(own, ~happened)
+            self.curves[cluster] = steps, stats.ecdf(observed).sf.evaluate(steps)
 
     @property
     def n_samples(self) -> int:
