@@ -63,9 +63,6 @@ class Prepared:
             part = kernel[rows]
             if scipy.sparse.issparse(part):
                 part = part.toarray()
-            else:
-                part = np.asarray(part)
-
             # To a few digits: the last ones differ between machines.
             size = np.abs(part).max() or 1.0
             digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
@@ -103,19 +100,18 @@ class Prepared:
         if kind == "average-kernel":
             # Not centered: clusterers that take similarities refuse negative ones.
             stack = as_stack(self.kernels, center=False, validate=False)
-            return Mix(
-                np.full(stack.n_kernels, 1 / stack.n_kernels), stack.kernels
-            ).dense()
+            equal = np.full(stack.n_kernels, 1 / stack.n_kernels)
+            return Mix(equal, stack.kernels).dense()
         if self.views is None:
             raise ValueError(f"the data are kernels only, without features for {kind}")
         if kind == "views":
             return {name: view.copy() for name, view in self.views.items()}
-        tables = [
-            v.toarray() if scipy.sparse.issparse(v) else v for v in self.views.values()
-        ]
-        return np.hstack(
-            [StandardScaler().fit_transform(np.asarray(table)) for table in tables]
-        )
+        tables = []
+        for view in self.views.values():
+            if scipy.sparse.issparse(view):
+                view = view.toarray()
+            tables.append(StandardScaler().fit_transform(np.asarray(view)))
+        return np.hstack(tables)
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:
@@ -123,10 +119,8 @@ def make_kernels(data: Dataset) -> tuple[Any, Any]:
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
-    # As papers do: a Gaussian of the rows as they are.
-    plain = default_bank(len(data.views) > 1, "gaussian")
-    bank = plain
     if data.bank is not None:
         bank = KernelBank(**data.bank)
-
+    else:  # as papers do: a Gaussian of the rows as they are
+        bank = default_bank(len(data.views) > 1, "gaussian")
     return bank.fit_transform(data.views), bank.kernel_names_

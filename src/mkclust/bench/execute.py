@@ -35,6 +35,20 @@ MEASURED = (
 )
 
 
+# The columns of a row that the record of a solve has, too.
+OF_A_SOLVE = (
+    "dataset",
+    "method",
+    "entry",
+    "oracle",
+    "parameters",
+    "default",
+    "paper",
+    "caveat",
+    "resample",
+)
+
+
 class Task(NamedTuple):
     """Some repetitions of one setting."""
 
@@ -78,26 +92,23 @@ class Job:
         failed = {row["parameters"] for row in self.rows if row["status"] != "ok"}
         stages = [(settings, repetitions)]
         if len(settings) > 1:
-            best = [
-                json.loads(text)
-                for text in dict.fromkeys(best_settings(self.rows).values())
-            ]
+            names = dict.fromkeys(best_settings(self.rows).values())
             stages = [
                 (settings, min(plan.grid_repetitions, repetitions)),
-                (best, repetitions),
+                ([json.loads(name) for name in names], repetitions),
             ]
         for some, up_to in stages:
             for setting in some:
                 name = canonical(setting)
                 missing = [r for r in range(up_to) if (name, r) not in done]
-                if missing and name not in failed:
-                    default = not method.oracle and setting == settings[0]
-                    # One solve serves all repetitions; fits and refits are tasks of
-                    # their own.
-                    together = plan.resample == 1 and not method.input
-                    return Task(
-                        setting, default, tuple(missing if together else missing[:1])
-                    )
+                if not missing or name in failed:
+                    continue
+                # One solve serves all repetitions; fits and refits are tasks of their
+                # own.
+                if plan.resample < 1 or method.input:
+                    missing = missing[:1]
+                default = not method.oracle and setting == settings[0]
+                return Task(setting, default, tuple(missing))
         return None
 
     def row(self, task: Task, repetition: int) -> Row:
@@ -148,20 +159,19 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
     n_samples = len(prepared.y)
     limit = job.method.max_samples
     if limit and n_samples > limit:
-        yield (
-            job.failures(
-                "skipped", f"{n_samples} samples, more than the plan's {limit}"
-            ),
-            [],
-        )
+        reason = f"{n_samples} samples, more than the plan's {limit}"
+        yield job.failures("skipped", reason), []
         return
-    while (task := job.next_task()) is not None:
+
+    task = job.next_task()
+    while task is not None:
         try:
             result = _do(job, task, prepared)
         except Exception as error:
             result = job.failures_of(error), []
         job.rows += result[0]
         yield result
+        task = job.next_task()
 
 
 def _do(job: Job, task: Task, prepared: Prepared) -> Result:
@@ -182,29 +192,29 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
             if solution is None or plan.resample < 1:
                 solution, record = _solve(job, task, part)
             labels = _round(job, solution, row["seed"])
-            H = to_host(solution.partition)
             # Only the first refit is recorded.
             if not solves and (plan.resample == 1 or repetition == 0):
-                names = (
-                    "dataset",
-                    "method",
-                    "entry",
-                    "oracle",
-                    "parameters",
-                    "default",
-                    "paper",
-                )
-                solve = {
-                    name: row[name] for name in (*names, "caveat", "resample")
-                } | record
-                solve["repetition"] = repetition if plan.resample < 1 else None
-                captured = inner_products(part.stack.apply(H), H) / part.leading_sums
-                solve["alignments"] = _numbers(np.clip(captured, 0, 1))
-                solves.append(solve | {"kernel_names": list(part.names)})
-        rows.append(
-            row | {n: record[n] for n in row.keys() & record} | scores(part.y, labels)
-        )
+                solves.append(_solve_record(row, record, solution, part))
+        measured = {name: record[name] for name in MEASURED if name in record}
+        rows.append(row | measured | scores(part.y, labels))
     return rows, solves
+
+
+def _solve_record(row: Row, record: Row, solution: Solution, part: Prepared) -> Row:
+    """Return what is stored of a solve: its setting, weights and alignments."""
+    repetition = None
+    if row["resample"] < 1:
+        repetition = row["repetition"]
+
+    H = to_host(solution.partition)
+    captured = inner_products(part.stack.apply(H), H) / part.leading_sums
+    return {
+        **{name: row[name] for name in OF_A_SOLVE},
+        **record,
+        "repetition": repetition,
+        "alignments": _numbers(np.clip(captured, 0, 1)),
+        "kernel_names": list(part.names),
+    }
 
 
 def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
@@ -230,37 +240,39 @@ def _round(job: Job, solution: Solution, seed: int) -> np.ndarray:
     """Return the labels of a repetition."""
     plan = job.plan
     options: Row = {"n_init": plan.n_init, "init": plan.init, "random_state": seed}
-    has_choice = issubclass(job.method.estimator(), RelaxedClusterer)
-    options["rounding"] = plan.rounding if has_choice else "unit"
-    assert solution.stack is not None
-    return round_partition(
-        solution.stack, solution, solution.partition, **options
-    ).labels
+    options["rounding"] = "unit"
+    if issubclass(job.method.estimator(), RelaxedClusterer):
+        options["rounding"] = plan.rounding
+    stack = solution.stack
+    assert stack is not None
+    return round_partition(stack, solution, solution.partition, **options).labels
 
 
 def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
     """Solve one setting, and return the solution with its record."""
     parameters = task.parameters
     stack = prepared.stack
-    weights = None
     if job.method.oracle:
-        index = task.parameters["kernel"]
-        parameters, stack, weights = (
-            {},
-            stack.subset([index]),
-            np.eye(stack.n_kernels)[index],
-        )
-    model = job.method.estimator()(
-        prepared.n_clusters, kernels="precomputed", **parameters
-    )
+        parameters = {}
+        stack = stack.subset([task.parameters["kernel"]])
+
+    k = prepared.n_clusters
+    model = job.method.estimator()(k, kernels="precomputed", **parameters)
     with _limited(job.plan.time_limit):
         solution = model.solve(stack)
+
+    weights = solution.weights
+    if job.method.oracle:
+        weights = np.eye(prepared.stack.n_kernels)[task.parameters["kernel"]]
+    gap = None
+    if math.isfinite(solution.gap):
+        gap = float(solution.gap)
     return replace(solution, stack=solution.stack or stack), {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
         "converged": bool(solution.converged),
-        "gap": float(solution.gap) if math.isfinite(solution.gap) else None,
-        "weights": _numbers(solution.weights if weights is None else weights),
+        "gap": gap,
+        "weights": _numbers(weights),
         "history": _numbers(solution.history),
         "lower_bounds": _numbers(solution.lower_bounds),
     }
@@ -273,11 +285,10 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
     names = model.get_params()
     counts = [name for name in ("n_clusters", "n_components") if name in names]
     own: Row = dict.fromkeys(counts[:1], prepared.n_clusters) | {"random_state": seed}
-    if issubclass(type(model), RelaxedClusterer):
+    if isinstance(model, RelaxedClusterer):
         own["rounding"] = job.plan.rounding
-    model.set_params(
-        **{n: v for n, v in own.items() if n in names and n not in task.parameters}
-    )
+    free = names.keys() - task.parameters
+    model.set_params(**{name: own[name] for name in own.keys() & free})
     start = time.perf_counter()
     with _limited(job.plan.time_limit):
         labels = np.asarray(model.fit_predict(X))

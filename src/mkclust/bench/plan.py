@@ -127,22 +127,18 @@ class MethodEntry:
         """Return the default setting, then the grid, as the parameters to set."""
         if self.oracle:
             return [{"kernel": index} for index in range(n_kernels)]
-        limits = [
-            limit for limit in (max_settings, self.max_settings) if limit is not None
-        ]
+        limits = [each for each in (max_settings, self.max_settings) if each]
         fields: Mapping[str, Any] = {}
         if not self.input:
             fields = inspect.signature(self.estimator()).parameters
 
+        grid = ParameterGrid(shorten_grid(self.grid, min(limits, default=None)))
         unique: dict[str, dict[str, Any]] = {}
-        for point in (
-            {},
-            *ParameterGrid(shorten_grid(self.grid, min(limits, default=None))),
-        ):
-            values = (self.parameters | point).items()
-            setting = {
-                n: v for n, v in values if n not in fields or fields[n].default != v
-            }
+        for point in ({}, *grid):
+            setting = self.parameters | point
+            for name, value in list(setting.items()):
+                if name in fields and fields[name].default == value:
+                    del setting[name]
             unique.setdefault(canonical(setting), setting)
         return list(unique.values())
 
@@ -212,14 +208,10 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
         counts[max(counts, key=counts.__getitem__)] -= 1
     shorter = {}
     for name, values in grid.items():
-        if counts[name] > 1:
-            ends = (0, len(values) - 1)
-        else:
-            ends = (len(values) // 2,) * 2
-
-        shorter[name] = [
-            values[int(i)] for i in np.rint(np.linspace(*ends, counts[name]))
-        ]
+        places = np.linspace(0, len(values) - 1, counts[name])
+        if counts[name] == 1:
+            places = np.array([len(values) // 2])
+        shorter[name] = [values[int(place)] for place in np.rint(places)]
     return shorter
 
 
@@ -281,7 +273,7 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
 
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
-    """Return a table of a plan as arguments of a class, with their types checked."""
+    """Refuse keys of a table that a class does not have, and wrong values."""
     hints = get_type_hints(kind, include_extras=True).items()
     rules = {
         name: hint.__metadata__[0]

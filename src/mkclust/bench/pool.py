@@ -86,7 +86,7 @@ def work(pipe: Any, job: Job) -> None:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel of Linux end this process together with its parent."""
+    """End this process as soon as its parent has ended."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

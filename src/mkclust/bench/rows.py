@@ -40,7 +40,11 @@ def read_rows(path: str | Path) -> list[Row]:
         If there is no such file, or a line is damaged.
     """
     path = Path(path)
-    rows = _read(path if path.is_file() else path / "rows.jsonl")
+    file = path
+    if not path.is_file():
+        file = path / "rows.jsonl"
+
+    rows = _read(file)
     if rows is None:
         raise ValueError(
             f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}"
@@ -105,9 +109,9 @@ def _read(path: Path) -> list[Row] | None:
     try:
         with errors_of(path):
             content = path.read_bytes()
-        return parse_lines(
-            path, gzip.decompress(content) if path.suffix == ".gz" else content
-        )[0]
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        return parse_lines(path, content)[0]
     except FileNotFoundError:
         return None
     except (EOFError, gzip.BadGzipFile) as error:

@@ -169,16 +169,18 @@ def _check_same(folder: Path, job: Job) -> None:
     now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
     default = canonical(job.settings()[0])
     for row in job.rows:
-        changed = [
-            n for n, v in now.items() if None not in (row.get(n), v) and row[n] != v
-        ]
-        if row["default"] and row["parameters"] != default:
-            changed.append("parameters")
-        if changed:
+        if row["default"]:
+            now["parameters"] = default
+        else:
+            now.pop("parameters", None)
+        for name, value in now.items():
+            recorded = row.get(name)
+            if recorded is None or value is None or recorded == value:
+                continue
             raise ValueError(
-                f"{folder}: its rows of {' '.join(job.key)} have another {changed[0]} "
-                f"({row[changed[0]]}); choose another folder, or rename the data set "
-                "or the method"
+                f"{folder}: its rows of {' '.join(job.key)} have another {name} "
+                f"({recorded}); choose another folder, or rename the data set or the "
+                "method"
             )
 
 

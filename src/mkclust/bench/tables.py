@@ -158,11 +158,10 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     for row in rows:
         # Of unreadable data no name is known.
         if row.get("paper") or row["dataset"] not in labels:
-            caveat = ""
+            label = row.get("paper") or row["dataset"]
             if row.get("caveat"):
-                caveat = f" ({row['caveat']})"
-
-            labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
+                label += f" ({row['caveat']})"
+            labels[row["dataset"]] = label
     return labels
 
 
@@ -186,15 +185,16 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
-    best = None
-    if len(holm):
-        best = frame.mean().idxmax()
+    if holm.empty:
+        return set()
 
+    best = frame.mean().idxmax()
     with_best = {pair: p for pair, p in holm.items() if best in pair}
-    alike = {name for pair, p in with_best.items() if p > alpha for name in pair}
-    if with_best:
-        return alike | {best}
-    return set()
+    if not with_best:
+        return set()
+    return {best} | {
+        name for pair, p in with_best.items() if p > alpha for name in pair
+    }
 
 
 class Ranking(NamedTuple):
@@ -309,11 +309,16 @@ def _cell(row: Any) -> str:
     """Return the cell of a table of scores: mean, deviation and marks."""
     if not row.n:
         return "-"
-    text = f"{row.mean:.1f}" + (f"±{row.std:.1f}" if row.n > 1 else "")
+    text = f"{row.mean:.1f}"
+    if row.n > 1:
+        text += f"±{row.std:.1f}"
     if row.not_worse:
         text = f"**{text}**"
-
-    return text + " [o]" * row.oracle + " [n]" * (not row.converged)
+    if row.oracle:
+        text += " [o]"
+    if not row.converged:
+        text += " [n]"
+    return text
 
 
 def time_table(rows: Iterable[Row]) -> pd.DataFrame:
@@ -356,21 +361,15 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     beside the alignment, the share of the kernel's own leading structure that the
     consensus captures.
     """
-    rows = [
-        (
-            solve["dataset"],
-            name,
-            solve["method"],
-            solve["weights"][p],
-            solve["alignments"][p],
-        )
-        for solve in solves
-        if solve["default"] and not solve.get("oracle") and solve["weights"] is not None
-        for p, name in enumerate(solve["kernel_names"])
-    ]
-    return pd.DataFrame(
-        rows, columns=["data set", "kernel", "method", "weight", "alignment"]
-    )
+    columns = ["data set", "kernel", "method", "weight", "alignment"]
+    rows = []
+    for solve in solves:
+        if not solve["default"] or solve.get("oracle") or solve["weights"] is None:
+            continue
+        of_kernels = (solve["kernel_names"], solve["weights"], solve["alignments"])
+        for name, weight, alignment in zip(*of_kernels, strict=True):
+            rows.append((solve["dataset"], name, solve["method"], weight, alignment))
+    return pd.DataFrame(rows, columns=columns)
 
 
 def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Path]:
@@ -390,16 +389,14 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    if folder is None:
-        folder = Path(path) / "report"
-    else:
-        folder = Path(folder)
+    target = Path(path) / "report"
+    if folder is not None:
+        target = Path(folder)
 
     table = pd.DataFrame(rows)
     files = {}
-    words = [
-        f"{len(table):,} rows, {(table['status'] == 'ok').sum():,} of them with scores"
-    ]
+    n_scored = (table["status"] == "ok").sum()
+    words = [f"{len(table):,} rows, {n_scored:,} of them with scores"]
     for key in ("machine", "versions"):
         if key in table:
             found = " / ".join(sorted(table[key].dropna().unique()))
@@ -420,7 +417,7 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
         parts.append("Weights and alignments of all kernels are in weights.csv.")
     files = {"README.md": "\n\n".join(parts) + "\n"} | files
     return write_atomically(
-        {folder / name: text.encode() for name, text in files.items()}
+        {target / name: text.encode() for name, text in files.items()}
     )
 
 
