@@ -12,7 +12,7 @@ from libraries import FOREIGN, TORCH, as_library, kind_of
 from mkclust import METHODS, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
-from mkclust.linalg import place, to_host
+from mkclust.linalg import library_and_device, to_host
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
@@ -88,7 +88,9 @@ def test_a_fit_is_that_of_numpy_and_its_embedding_stays_where_the_kernels_are(
         assert type(found) is np.ndarray, attribute
         assert found.dtype == np.float64, attribute
     assert type(model.labels_) is np.ndarray
-    assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
+    assert library_and_device(model.embedding_) == library_and_device(
+        as_library(library, np.zeros(1))
+    )
     assert to_host(model.embedding_, None).dtype == np.float64
 
 
@@ -103,8 +105,8 @@ def test_predict_takes_kernels_of_any_library_whatever_the_model_was_fitted_on(
         for X in (K, kernels(n)):
             np.testing.assert_array_equal(model.predict(X), model.labels_)
         assert type(model.predict(K)) is np.ndarray
-        assert place(model.transform(K)) == place(K[0])
-        assert place(model.transform(kernels(n))) == "NumPy"
+        assert library_and_device(model.transform(K)) == library_and_device(K[0])
+        assert library_and_device(model.transform(kernels(n))) == "NumPy"
 
 
 @over_libraries
@@ -268,7 +270,7 @@ def test_what_goes_to_a_device_keeps_its_form_and_is_a_copy(form, library):
     assert type(moved) is type(form(K))
     K[:] = 0
     for p, expected in enumerate(kernels(12)):
-        assert place(moved[p]) == place(like)
+        assert library_and_device(moved[p]) == library_and_device(like)
         np.testing.assert_array_equal(to_host(moved[p]), expected)
     assert to_device(moved[0], like=like) is moved[0]
 

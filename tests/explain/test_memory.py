@@ -63,17 +63,8 @@ def views_of(n, n_views=2, width=5, dtype=np.float64):
             },
             300,
         ),
-        (
-            "5:cpu,cpuacct:/else\n4:memory:/on/the/host\n",
-            {
-                "memory/memory.limit_in_bytes": "900",
-                "memory/memory.usage_in_bytes": "300",
-                "memory/memory.stat": "inactive_file 1\ntotal_inactive_file 50\n",
-            },
-            650,
-        ),
     ],
-    ids=["system", "over its limit", "group around it", "first version of groups"],
+    ids=["system", "over its limit", "group around it"],
 )
 def test_control_groups_limit_free_memory(
     group, files, expected, tmp_path, monkeypatch

@@ -6,7 +6,7 @@ import pytest
 from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.linalg import random_normal
-from mkclust.linalg.in_triton import FEWEST_FUSED, fused
+from mkclust.linalg.in_triton import FEWEST_FUSED, triton_module
 from mkclust.stack import as_stack
 
 pytestmark = [pytest.mark.slow, *ON_CUDA]
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, *ON_CUDA]
 
 @pytest.fixture
 def products():
-    module = fused("fused_products", as_library("cuda", np.zeros(FEWEST_FUSED)))
+    module = triton_module("fused_products", as_library("cuda", np.zeros(FEWEST_FUSED)))
     if module is None:
         pytest.skip("Triton does not work here")
     return module

@@ -17,7 +17,7 @@ from libraries import FOREIGN, LIBRARIES, as_library
 from mkclust.data.blocks import Block
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem
-from mkclust.linalg import is_foreign, place, to_host
+from mkclust.linalg import is_foreign, library_and_device, to_host
 from mkclust.stack.compare import compare
 from mkclust.stack.features import compress
 
@@ -93,7 +93,7 @@ def test_the_small_matrices_stand_in_for_the_kernels_exactly(
     stack = compress(blocks, map_, keep=keep, random_state=0, **how)
     features, everyone = stack.features, blocks.take(np.arange(N))
     (Q,) = features.lift(np.eye(stack.n_samples))
-    assert place(Q) == place(everyone["a"])
+    assert library_and_device(Q) == library_and_device(everyone["a"])
     np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(stack.n_samples), atol=1e-8)
     expected = kernels_by_hand(views, observed, features.learned.maps, **how)
     largest = np.abs(expected).max()
@@ -255,7 +255,7 @@ def test_a_map_is_the_same_wherever_it_was_fitted(library, map_, dtype, toleranc
     X = make_views(dtype=dtype)["a"]
     there, other = as_library(library, X), type(map_)(**map_.get_params())
     expected, found = map_.fit(X).transform(X), other.fit(there).transform(there)
-    assert place(found) == place(there)
+    assert library_and_device(found) == library_and_device(there)
     assert to_host(found, None).dtype == dtype
     np.testing.assert_allclose(to_host(found), expected, atol=tolerance)
     np.testing.assert_allclose(to_host(map_.transform(there)), expected, atol=tolerance)

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from mkclust.data.check import as_numbers, is_dask
 from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE, as_table, by_name
-from mkclust.linalg import is_foreign, namespace, place
+from mkclust.linalg import is_foreign, library_and_device, namespace
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import (
     detached,
@@ -105,7 +105,7 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
     if dtype is not None:
         xp = namespace(part)
         part = xp.astype(part, getattr(xp, dtype), copy=False)
-    if place(part) == place(like):
+    if library_and_device(part) == library_and_device(like):
         return part
     if is_host and not (is_on_accelerator(like) and part.flags.writeable):
         part = part.copy()  # some libraries would share the memory

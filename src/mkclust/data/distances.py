@@ -1,12 +1,12 @@
 """Distances and norms of the rows of a view."""
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mkclust.linalg import (
     astype,
     free_bytes,
     is_foreign,
-    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -31,7 +31,7 @@ RESOLUTION = 1e-13
 
 def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
-    if is_sparse(view):
+    if issparse(view):
         return np.asarray(view.astype(np.float64).power(2).sum(axis=1)).reshape(-1)
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
@@ -101,7 +101,7 @@ def some_rows(view: Array, count: int) -> Array:
 
 def middle(view: Array) -> Array:
     """Return the median of every column, of some rows if there are many."""
-    if is_sparse(view):
+    if issparse(view):
         return np.zeros(view.shape[1])
     if not is_foreign(view):
         is_large = view.size > MIDDLE_ENTRIES

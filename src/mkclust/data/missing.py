@@ -19,7 +19,7 @@ from mkclust.data.check import (
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.row_source import RowSubset
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
+from mkclust.linalg import is_foreign, namespace, select, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
@@ -31,10 +31,8 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
         return table.take(rows)
     if isinstance(table, pd.DataFrame):
         return table.iloc[rows, rows if is_kernel else slice(None)]
-    if is_sparse(table):  # SciPy's, of any format, or known by sparse factors
-        if hasattr(table, "tocsr"):
-            table = table.tocsr()
-        part = table[rows, :]
+    if issparse(table):
+        part = table.tocsr()[rows, :]
         if is_kernel:
             return part[:, rows]
         return part

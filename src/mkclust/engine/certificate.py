@@ -20,21 +20,22 @@ import numpy as np
 import scipy.special
 from sklearn.utils import check_random_state
 
-from mkclust.engine.eigen import EPS, Krylov, Relaxation, improve, rayleigh_ritz, relax
+from mkclust.engine.eigen import Krylov, Relaxation, improve, rayleigh_ritz, relax
 from mkclust.engine.protocol import KernelLike, Operator, StackLike
 from mkclust.linalg import (
+    EPS,
     astype,
     eigh,
     eigvalsh,
     free_bytes,
     has_cholesky,
+    hstack,
     is_on_accelerator,
     namespace,
     orthonormalize,
     precision_of,
     random_normal,
     set_diagonal,
-    side_by_side,
     to_device,
     to_host,
 )
@@ -478,7 +479,7 @@ def relax_from(
         if missed is None:
             break
         previous = relaxation.value
-        vectors = side_by_side(relaxation.vectors, missed)
+        vectors = hstack(relaxation.vectors, missed)
         relaxation = improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
         if relaxation.value <= previous + tol * abs(previous):
             break  # only rounding was found: in single precision it never ends

@@ -12,15 +12,16 @@ import numpy as np
 
 from mkclust.engine.protocol import KernelLike, Operator
 from mkclust.linalg import (
+    EPS,
     astype,
     eigvalsh,
     empty,
+    hstack,
     namespace,
     orthonormalize,
     precision_of,
     random_normal,
     random_signs,
-    side_by_side,
     sum_of_squares,
     to_device,
     to_host,
@@ -29,9 +30,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
-
-# The relative rounding of double precision.
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _complete(
         # too low for that, the random vectors themselves fill up.
         for fresh in (K @ drawn, drawn):
             if vectors.shape[1] < width:
-                vectors = side_by_side(vectors, orthonormalize(fresh, vectors))
+                vectors = hstack(vectors, orthonormalize(fresh, vectors))
     return vectors[:, :width]
 
 
@@ -164,7 +162,7 @@ def rayleigh_ritz(
         n_known = min(products.shape[1], vectors.shape[1])
         products = astype(products[:, :n_known], precision_of(vectors))
         if n_known < vectors.shape[1]:
-            products = side_by_side(products, K @ vectors[:, n_known:])
+            products = hstack(products, K @ vectors[:, n_known:])
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
     rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))
@@ -351,9 +349,9 @@ def _lanczos(K: Operator) -> Float:
         left = sum_of_squares(v)
         if left <= EPS * before:
             break  # an invariant space
-        basis = side_by_side(basis, v / left**0.5)
+        basis = hstack(basis, v / left**0.5)
         v = K @ basis[:, -1:]
-        images = side_by_side(images, v)
+        images = hstack(images, v)
     T = to_host(basis.T @ images)
     return eigvalsh((T + T.T) / 2)
 

@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
-from mkclust.linalg import namespace
+from mkclust.linalg import EPS, namespace
 from mkclust.types import Array
 
 # The gap at which to stop, as a share of the minimum, or of the bound of the quadratic
@@ -52,7 +50,7 @@ def minimize_over_rows(
     ArithmeticError if a matrix is indefinite.
     """
     xp = namespace(bound)
-    smallest = float(np.finfo(np.float64).eps) * float(xp.max(bound)) or 1.0
+    smallest = EPS * float(xp.max(bound)) or 1.0
     d = xp.maximum(bound, smallest)
 
     def evaluate(x: Array) -> _Point:

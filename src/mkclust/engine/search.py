@@ -18,7 +18,6 @@ from mkclust.engine.certificate import (
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import (
-    EPS,
     Relaxation,
     block_width,
     improve,
@@ -28,15 +27,16 @@ from mkclust.engine.eigen import (
 )
 from mkclust.engine.protocol import KernelLike, StackLike
 from mkclust.linalg import (
+    EPS,
     astype,
     free_bytes,
+    hstack,
     inner_products,
     is_on_accelerator,
     namespace,
     orthonormalize,
     random_normal,
     row_lengths,
-    side_by_side,
     to_device,
     to_host,
     top_eigenpairs,
@@ -162,7 +162,7 @@ def _search_in_steps(
     if not stack.in_memory:
         # Each product is a pass, so the vectors are improved in the basis.
         drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
-        vectors = drawn if start is None else side_by_side(start, drawn)
+        vectors = drawn if start is None else hstack(start, drawn)
         vectors = orthonormalize(vectors)[:, :width]
         return _search_subspace(stack, problem, weights, vectors, None)
 

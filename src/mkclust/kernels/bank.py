@@ -32,7 +32,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, like_rows
+from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, as_rows_like
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.text import printable
 from mkclust.types import Array
@@ -397,7 +397,9 @@ class KernelBank(TransformerMixin, Parameters):
             raise ValueError(f"X has {given} features, but {needs}.")
         widths = {name: view.shape[1] for name, view in training.items()}
         views = match_views(samples, widths, self.columns_, "bank").views
-        return {name: like_rows(views[name], view) for name, view in training.items()}
+        return {
+            name: as_rows_like(views[name], view) for name, view in training.items()
+        }
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""

@@ -1,11 +1,12 @@
 """Recognize principal components: columns that are uncorrelated, with falling spreads."""
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import gammainc
 
 from mkclust.data.distances import some_rows
 from mkclust.kernels.preparations import column_deviations, sampled_rows
-from mkclust.linalg import astype, is_sparse, namespace, row_ranges, to_host
+from mkclust.linalg import astype, namespace, row_ranges, to_host
 from mkclust.types import Array, Float
 
 # Two columns can be uncorrelated by chance; three or more hardly are.
@@ -32,7 +33,7 @@ def are_components(view: Array) -> bool:
     components are zero but for the rounding of single or double precision.
     """
     n, d = view.shape
-    if is_sparse(view) or d < FEWEST_COLUMNS or n <= d:
+    if issparse(view) or d < FEWEST_COLUMNS or n <= d:
         return False
 
     # Few wide views need more than a look at some rows.

@@ -33,7 +33,12 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.sparse_rows import dense_rows, over_rows, row_products, rows_from
+from mkclust.linalg.sparse_rows import (
+    dense_rows,
+    divide_rows,
+    row_products,
+    subtract_origin,
+)
 from mkclust.parameters import Choice, Count, Number, Rule, check_parameter
 from mkclust.types import Array, Float
 
@@ -100,10 +105,12 @@ class SquaredDistance(Measure):
         origin = middle(rows)
         # Only the rows that are drawn anyway are converted to float64 on a device.
         some = drawn_rows(rows) if is_foreign(rows) else rows
-        return cls(to_host(origin), median_distance(name, rows_from(origin, some)))
+        return cls(
+            to_host(origin), median_distance(name, subtract_origin(origin, some))
+        )
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        moved = rows_from(to_device(self.origin, rows), rows) / self.median
+        moved = subtract_origin(to_device(self.origin, rows), rows) / self.median
         precision = _precision(rows)
         moved = astype(moved, precision)
         return moved, astype(squared_norms(moved), precision)
@@ -136,7 +143,7 @@ class Cosine(Measure):
     is_similarity = ignores_zeros = True
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        unit = over_rows(astype(rows, "float64"), safe_norms(rows))
+        unit = divide_rows(astype(rows, "float64"), safe_norms(rows))
         return (astype(unit, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mkclust.kernels.components import are_components
 from mkclust.kernels.formulas import (
@@ -34,7 +35,6 @@ from mkclust.kernels.preparations import (
     sampled_rows,
 )
 from mkclust.linalg import is_foreign, select, to_host
-from mkclust.linalg.factored import is_sparse as is_given_sparse
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.text import did_you_mean
 from mkclust.types import Array, Float
@@ -436,7 +436,7 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
 
 def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
     """Return why a rule does not suit a view, "" if it does, and what to do about it."""
-    n_columns, given_sparse = profile.view.shape[1], is_given_sparse(profile.view)
+    n_columns, given_sparse = profile.view.shape[1], issparse(profile.view)
     another = "choose another kernel"
     if profile.n_samples is None and not rule.has_features:
         return (

@@ -4,6 +4,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
@@ -21,7 +22,6 @@ from mkclust.linalg import (
     astype,
     eigh,
     is_foreign,
-    is_sparse,
     namespace,
     precision_of,
     to_device,
@@ -31,8 +31,8 @@ from mkclust.linalg.sparse_rows import (
     as_csr,
     dense_rows,
     row_products,
-    rows_from,
     stored_entries,
+    subtract_origin,
 )
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
@@ -58,7 +58,7 @@ class _FeatureMap(TransformerMixin, Parameters):
             check_masks(X, "X")
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=reset, dtype=types, accept_sparse="csr")
-            return as_csr(X) if is_sparse(X) else X
+            return as_csr(X) if issparse(X) else X
         # Only the shape is checked on the host.
         validate_data(self, np.zeros((min(X.shape[0], 1), *X.shape[1:])), reset=reset)
         X, xp = as_floats(X, "X"), namespace(X)
@@ -137,8 +137,8 @@ class Nystroem(_FeatureMap):
             )
         rng = check_random_state(self.random_state)
         # Rows are measured from their mean; sparse ones from zero, to stay sparse.
-        self._origin = middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)
-        moved = rows_from(self._origin, X)
+        self._origin = middle(X) if issparse(X) else X.mean(axis=0, dtype=np.float64)
+        moved = subtract_origin(self._origin, X)
         if stored_entries(moved).any():
             mean_squared_norm("X", moved)  # refuses entries that cannot be squared
         self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
@@ -152,7 +152,7 @@ class Nystroem(_FeatureMap):
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             self.landmarks_ = means.cluster_centers_
         # In float64: small eigenvalues decide about the rank.
-        Z = rows_from(self._origin, self.landmarks_)
+        Z = subtract_origin(self._origin, self.landmarks_)
         values, U = eigh(self._similarities(Z, Z))
         significant = (
             values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]

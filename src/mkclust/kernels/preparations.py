@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array
+from scipy.sparse import diags_array, issparse
 from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
@@ -22,7 +22,6 @@ from mkclust.linalg import (
     astype,
     copy_array,
     is_foreign,
-    is_sparse,
     namespace,
     precision_of,
     select,
@@ -33,10 +32,10 @@ from mkclust.linalg import (
 from mkclust.linalg.sparse_rows import (
     as_csr,
     dense_rows,
+    divide_rows,
     entrywise,
-    over_rows,
+    scale_columns,
     stored_entries,
-    times_columns,
     zero_rows,
 )
 from mkclust.types import Array, Float
@@ -93,7 +92,7 @@ class UnitRows(Preparation):
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
-        return over_rows(rows, safe_norms(rows))
+        return divide_rows(rows, safe_norms(rows))
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class LogTfIdf(Preparation):
     def learn(cls, view: Array) -> "LogTfIdf":
         sampled, xp = sampled_rows(view), namespace(view)
         positive = sampled[sampled > 0]
-        if is_sparse(view):
+        if issparse(view):
             counts = count_nonzero(view.maximum(0), axis=0)
         else:
             counts = to_host(xp.sum(xp.astype(view > 0, xp.float64), axis=0))
@@ -124,8 +123,8 @@ class LogTfIdf(Preparation):
     def apply(self, rows: Array) -> Array:
         xp = namespace(rows)
         logarithms = entrywise(lambda x: xp.log1p(nonnegative(x) / self.unit), rows)
-        weighted = times_columns(logarithms, self.rarity)
-        return over_rows(weighted, safe_norms(weighted))
+        weighted = scale_columns(logarithms, self.rarity)
+        return divide_rows(weighted, safe_norms(weighted))
 
 
 class SquareRootsOfShares(Preparation):
@@ -136,17 +135,17 @@ class SquareRootsOfShares(Preparation):
 
     def apply(self, rows: Array) -> Array:
         xp, rows = namespace(rows), entrywise(nonnegative, rows)
-        if is_sparse(rows):
+        if issparse(rows):
             sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
         else:
             sums = xp.sum(rows, axis=1, dtype=xp.float64)
-        return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
+        return entrywise(xp.sqrt, divide_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
     """Return the deviation of every column, clipped at limits (2, d); zero if it is constant."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if is_sparse(view):
+        if issparse(view):
             deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
             largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
         else:
@@ -179,7 +178,7 @@ class ScaleColumns(Preparation):
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
 
     def apply(self, rows: Array) -> Array:
-        return times_columns(rows, self.factors)
+        return scale_columns(rows, self.factors)
 
 
 class Standard(ScaleColumns):
@@ -232,7 +231,7 @@ class LinkedToItself(Preparation):
     text = "every sample linked to itself by its largest link"
 
     def apply_to_training(self, view: Array) -> Array:
-        if is_sparse(view):
+        if issparse(view):
             largest = view.max(axis=1).toarray().reshape(-1)
             change = np.where(largest > 0, largest, 1.0) - view.diagonal()
             return as_csr(view + diags_array(change, dtype=view.dtype))
@@ -273,7 +272,7 @@ class Preprocessed(Preparation):
         made = self.transformer.transform(arrays_to_host(rows))
         made = (
             as_csr(made)
-            if is_sparse(made) and not is_foreign(rows)
+            if issparse(made) and not is_foreign(rows)
             else dense_rows(made)
         )
         if not np.isfinite(stored_entries(made)).all():

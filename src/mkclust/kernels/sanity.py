@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mkclust.data.distances import some_rows
 from mkclust.exceptions import KernelWarning, warn
 from mkclust.kernels.formulas import select_points
 from mkclust.kernels.preparations import sampled_rows
 from mkclust.kernels.view_kernels import ViewKernels
-from mkclust.linalg import is_sparse, to_host
+from mkclust.linalg import to_host
 from mkclust.types import Array, Float
 
 # With fewer samples any kernel may seem flat, or depend on one column.
@@ -40,7 +41,7 @@ COARSE = 1e-3
 
 def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -> None:
     """Warn of columns whose values differ by hardly more than their rounding, beside an offset."""
-    if is_sparse(view):
+    if issparse(view):
         return
     rows, dtype = sampled_rows(view), str(view.dtype).rpartition(".")[2]
     largest = np.abs(rows).max(axis=0)

@@ -21,6 +21,7 @@ from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
     Neighborhoods,
     RowBlocks,
+    SharedSimilarities,
     by_similarity,
     find_neighborhoods,
     lengths_of,
@@ -38,7 +39,7 @@ from mkclust.linalg import (
     set_diagonal,
     to_device,
 )
-from mkclust.linalg.in_triton import fused
+from mkclust.linalg.in_triton import triton_module
 from mkclust.linalg.threads import in_threads
 from mkclust.stack import Source
 from mkclust.types import Array, Float
@@ -246,7 +247,7 @@ class ComputedKernel:
     # neighborhoods.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
-    shared: Any = field(repr=False)  # its neighborhoods, or None
+    shared: SharedSimilarities | None = field(repr=False)  # its neighborhoods
     share: float  # their share in the kernel
     # None if the samples are not the training samples.
     diagonal: Any = field(repr=False)
@@ -257,7 +258,7 @@ class ComputedKernel:
         """Return the sums of rows, if they are known without computing these."""
         if self.sums is None or self.shared is None:
             return None
-        return (1 - self.share) * self.sums + self.share * self.shared.sum(axis=1)
+        return (1 - self.share) * self.sums + self.share * self.shared.row_sums()
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +315,7 @@ class ComputedKernels(Source):
         None if the product takes its rows: for samples on the host, in double
         precision, kernels that are not Gaussian, and kernels mixed with neighborhoods.
         """
-        module, kernel = fused("fused_products", X), self.kernels[index]
+        module, kernel = triton_module("fused_products", X), self.kernels[index]
         formula = kernel.formula
         if (
             module is None
@@ -394,8 +395,8 @@ class ComputedKernels(Source):
                     is_all = isinstance(columns, slice) and columns == slice(
                         0, self.n_training
                     )
-                    chosen = rows if is_all else (rows, columns)
-                    made[id(kernel.shared)] = kernel.shared[chosen]
+                    chosen = None if is_all else columns
+                    made[id(kernel.shared)] = kernel.shared.part(rows, chosen)
                 tile = self._with_shared(tile, made[id(kernel.shared)], kernel.share)
             if kernel.diagonal is not None:
                 _set_own(tile, rows, columns, kernel.diagonal)

@@ -1,4 +1,4 @@
-"""Linear algebra on arrays of any library: NumPy, torch, CuPy and others that follow the standard.
+"""Linear algebra on arrays of any library: NumPy, torch, and others of the standard.
 
 Results stay on the device of their array; only small arrays, as wide as a block of
 vectors or as long as the number of kernels, are copied to the host, in float64. All
@@ -11,17 +11,18 @@ from mkclust.linalg.algebra import (
     eigh,
     eigvalsh,
     has_cholesky,
+    hstack,
     inner_products,
     orthonormalize,
     polar_factor,
     products_of_rows,
     psd_part,
     row_lengths,
-    side_by_side,
     sum_of_squares,
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
+    EPS,
     add_multiple,
     arrays_to_host,
     as_floats,
@@ -33,8 +34,8 @@ from mkclust.linalg.arrays import (
     free_bytes,
     is_foreign,
     is_on_accelerator,
+    library_and_device,
     namespace,
-    place,
     precision_of,
     random_normal,
     random_signs,
@@ -47,4 +48,3 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
-from mkclust.linalg.factored import FactoredMatrix, is_sparse

@@ -1,4 +1,4 @@
-"""Bases, eigenvectors and roots; thin matrices stay on their device, small ones on the host.
+"""Bases, eigenvectors and roots: thin matrices on their device, small ones on the host.
 
 All eigendecompositions of dense matrices are made here: no driver of LAPACK finds those
 of every matrix, and if one fails, another is tried.
@@ -21,11 +21,8 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.types import Array, Float
 
-# From this many rows on an accelerator decomposes a matrix faster than its host does.
-FEWEST_ON_ACCELERATOR = 160
 
-
-def side_by_side(*blocks: Array) -> Array:
+def hstack(*blocks: Array) -> Array:
     """Return the columns of several thin matrices as one."""
     return namespace(*blocks).concat(blocks, axis=1)
 
@@ -36,11 +33,13 @@ def inner_products(products: Array, H: Array) -> Float:
 
 
 def products_of_rows(rows: Array) -> Float:
-    """Return the inner products of the rows of a matrix that has few, long ones, (m, m)."""
+    """Return the inner products of a few long rows, (m, m)."""
     products = np.empty((rows.shape[0],) * 2)
     # One product of such matrices takes three times as long.
     for p in range(len(products)):
-        products[p, p:] = products[p:, p] = to_host(rows[p:, :] @ rows[p, :])
+        with_others = to_host(rows[p:, :] @ rows[p, :])
+        products[p, p:] = with_others
+        products[p:, p] = with_others
     return products
 
 
@@ -58,10 +57,10 @@ def row_lengths(M: Array) -> Float:
 
 
 def eigh(M: Array) -> tuple[Float, Array]:
-    """Return the eigenvalues of a symmetric matrix, rising, on the host, and the eigenvectors.
+    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors.
 
-    The eigenvectors are on the device of the matrix; if its library fails, the host
-    finds them.
+    Eigenvalues are on the host, eigenvectors on the device of the matrix; if its
+    library fails, the host finds them.
     """
     if not is_foreign(M):
         try:
@@ -70,8 +69,9 @@ def eigh(M: Array) -> tuple[Float, Array]:
             return scipy.linalg.eigh(M, driver="ev")
     try:
         values, vectors = namespace(M).linalg.eigh(M)
-        if np.all(np.isfinite(values := to_host(values))):
-            return values, vectors
+        on_host = to_host(values)
+        if np.all(np.isfinite(on_host)):
+            return on_host, vectors
     except Exception as error:
         # Libraries have classes of their own for that, with no base in common but this.
         if "LinAlgError" not in type(error).__name__:
@@ -90,13 +90,14 @@ def eigvalsh(M: Array) -> Float:
 
 
 def has_cholesky(M: Array) -> bool:
-    """Return whether a symmetric matrix has a Cholesky factorization; the matrix is overwritten."""
+    """Return whether a symmetric matrix, overwritten here, has a Cholesky factor."""
     xp = namespace(M)
     try:
         if is_foreign(M):
             root = xp.linalg.cholesky(M)
-        # The transpose is the same matrix in the order that LAPACK works on in place.
         else:
+            # The transpose is the same matrix in the order that LAPACK works on in
+            # place.
             root = scipy.linalg.cholesky(
                 M.T, lower=True, overwrite_a=True, check_finite=False
             )
@@ -109,11 +110,12 @@ def has_cholesky(M: Array) -> bool:
 def top_eigenpairs(
     M: Array, count: int, near: Array | None = None
 ) -> tuple[Float, Array]:
-    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors.
+    """Return the largest eigenvalues of a symmetric matrix, falling, and eigenvectors.
 
-    A matrix on the host that is not small is decomposed on the accelerator of ``near``.
+    Eigenvalues are on the host. A matrix on the host that is not small is decomposed on
+    the accelerator of ``near``.
     """
-    if near is not None and len(M) >= FEWEST_ON_ACCELERATOR and is_on_accelerator(near):
+    if near is not None and len(M) >= 160 and is_on_accelerator(near):
         values, vectors = eigh(to_device(M, near))
         vectors = to_host(vectors)
     else:
@@ -125,26 +127,30 @@ def top_eigenpairs(
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
-    """Return an orthonormal basis of the columns of X, orthogonal to the basis ``against``.
+    """Return an orthonormal basis of the columns of X, orthogonal to another basis.
 
     Columns that depend on others are dropped, so the result may be narrower than X.
     This takes products and decompositions of Gram matrices only, repeated up to three
     times.
     """
-    xp, eps = namespace(X), rounding_of(X)
-    squares = to_host(xp.sum(X * X, axis=0))
+    eps = rounding_of(X)
+    squares = to_host(namespace(X).sum(X * X, axis=0))
     for _ in range(3):
         if against is not None:
             X = X - against @ (against.T @ X)
         gram = to_host(X.T @ X)
         left = np.diag(gram)
+
         # The rest of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
-            X, gram = select(X, kept, 1), gram[np.ix_(kept, kept)]
-            left, squares = left[kept], squares[kept]
+            X = select(X, kept, 1)
+            gram = gram[np.ix_(kept, kept)]
+            left = left[kept]
+            squares = squares[kept]
         if not len(kept):
             return X
+
         lengths = np.sqrt(left)[:, None]
         mixing, largest = _inverse_root(gram / lengths / lengths.T, eps)
         X = X @ to_device(mixing / lengths, X, precision_of(X))
@@ -155,9 +161,9 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
 
 
 def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
-    """Return an inverse square root of a Gram matrix of unit vectors, and its largest entry."""
+    """Return an inverse root of a Gram matrix of unit vectors, and its maximum."""
     try:
-        # A tenth of the time of eigenvalues, and as good if the inverse is not large.
+        # A tenth of the time of eigenvalues, and as good unless the inverse is large.
         root = dtrtri(np.linalg.cholesky(gram).T)[0]
         largest = float(np.abs(root).max())
     except np.linalg.LinAlgError:
@@ -179,16 +185,18 @@ def polar_factor(X: Array) -> Array:
 
 
 def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
-    """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
+    """Return the nearest positive semidefinite matrix, and eigenpairs of the given one.
 
     These are the positive eigenvalues, and at least the ``count`` largest, falling, on
     the host, and their eigenvectors.
     """
     values, vectors = top_eigenpairs(M, M.shape[0])
     n_kept = max(count, int((values > 0).sum()))
-    values, vectors = values[:n_kept], vectors[:, :n_kept]
+    values = values[:n_kept]
+    vectors = vectors[:, :n_kept]
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
-    # NumPy knows such a product to be symmetric; other libraries round either side on
-    # its own.
-    return (part + part.T) / 2 if is_foreign(M) else part, values, vectors
+    if is_foreign(M):
+        # NumPy knows such a product to be symmetric; others round both sides.
+        part = (part + part.T) / 2
+    return part, values, vectors

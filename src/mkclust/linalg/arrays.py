@@ -1,4 +1,4 @@
-"""Arrays of any library: their devices, transfers, and functions that all libraries share."""
+"""Arrays of any library: devices, transfers, and functions that all libraries share."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,27 +12,22 @@ from scipy.sparse import issparse
 from mkclust.types import Array
 
 # Relative rounding of double precision.
-DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
-# Fewer random numbers are drawn on the host, the same for every library and device.
-MANY_NUMBERS = 10**5
+EPS = float(np.finfo(np.float64).eps)
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
-# Entries that are computed at a time on a host, so that a block of rows stays in a
-# core's cache, and on a device, on which starting a step takes long.
-BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**15, 2**25
 
 
 def is_foreign(thing: Any) -> bool:
-    """Return whether something is an array of another library than NumPy that we compute with.
+    """Return whether something is an array of torch, CuPy or another array-API library.
 
-    Dask arrays are many, and arrays that cannot be written to (JAX's) are taken to
-    NumPy.
+    Not so dask arrays, which are many, and arrays that cannot be written to (JAX's),
+    which are taken to NumPy.
     """
     return _library(thing) is not None
 
 
 def namespace(*arrays: Any) -> Any:
-    """Return the functions of the library that arrays belong to; by default, NumPy's."""
+    """Return the functions of the library of arrays, by default those of NumPy."""
     if len(arrays) == 1:  # as mostly, and in the innermost loops
         return _library(arrays[0]) or array_api_compat.numpy
     libraries = {_library(array) for array in arrays} - {None}
@@ -44,7 +39,7 @@ def namespace(*arrays: Any) -> Any:
 
 
 def _library(thing: Any) -> Any:
-    """Return the functions of another library than NumPy that an array belongs to, or None."""
+    """Return the functions of an array's library, None for NumPy and other objects."""
     kind = type(thing)
     if kind not in _LIBRARIES:
         is_ours = (
@@ -59,7 +54,7 @@ def _library(thing: Any) -> Any:
 
 
 def device(array: Any) -> Any:
-    """Return the device that an array lives on, as its library names it; None on the host."""
+    """Return the device of an array as its library names it, None on the host."""
     return array_api_compat.device(array) if is_foreign(array) else None
 
 
@@ -72,7 +67,7 @@ def is_on_accelerator(array: Any) -> bool:
     )
 
 
-def place(array: Any) -> str:
+def library_and_device(array: Any) -> str:
     """Return the names of the library and the device of an array."""
     if not is_foreign(array):
         return "NumPy"
@@ -83,23 +78,25 @@ def place(array: Any) -> str:
 def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
     """Raise if arrays belong to different libraries, or live on different devices."""
     for array, label in zip(arrays, who, strict=True):
-        if place(array) != place(arrays[0]):
+        found = library_and_device(array)
+        if found != library_and_device(arrays[0]):
             raise ValueError(
-                f"{who[0]} is an array of {place(arrays[0])} and {label} one of "
-                f"{place(array)}: bring all of them to one library and one device"
+                f"{who[0]} is an array of {library_and_device(arrays[0])} and {label} "
+                f"one of {found}: bring all of them to one library and one device"
             )
 
 
 def free_bytes(like: Any) -> int | None:
-    """Return how much memory is free on the device of an array, None if that is the host."""
+    """Return how much memory is free on the device of an array, None for the host."""
     if is_torch_array(like) and like.device.type == "cuda":
         import torch
 
         free, _ = torch.cuda.mem_get_info(like.device)
         # Memory that torch has reserved and does not use is also free.
         held = torch.cuda.memory_stats_as_nested_dict(like.device)
-        reserved, used = held["reserved_bytes"]["all"], held["allocated_bytes"]["all"]
-        return free + reserved["current"] - used["current"]
+        reserved = held["reserved_bytes"]["all"]["current"]
+        used = held["allocated_bytes"]["all"]["current"]
+        return free + reserved - used
     if is_cupy_array(like):
         import cupy
 
@@ -109,17 +106,16 @@ def free_bytes(like: Any) -> int | None:
 
 
 def to_host(array: Any, dtype: Any = np.float64) -> Any:
-    """Return an array as NumPy, in float64; None keeps the type. A sparse matrix stays one."""
+    """Return an array as NumPy, by default in float64; a sparse matrix stays one."""
     if type(array) is np.ndarray:
         return np.asarray(array, dtype=dtype)
     if issparse(array):
         return array if dtype is None else array.astype(dtype, copy=False)
     if is_torch_array(array):
         array = array.detach().cpu()
-        # NumPy has no such type.
-        array = (
-            array.float() if str(array.dtype) == "torch.bfloat16" else array
-        ).numpy()
+        if str(array.dtype) == "torch.bfloat16":  # NumPy has no such type
+            array = array.float()
+        array = array.numpy()
     elif is_cupy_array(array):
         array = array.get()
     elif is_foreign(array):
@@ -128,10 +124,11 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 
 
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
-    """Return an array in the library and on the device of ``like``; None keeps the number type."""
+    """Return an array in the library, and on the device, of ``like``."""
     if not is_foreign(like):
         return to_host(array, dtype)
-    xp, target = namespace(like), device(like)
+    xp = namespace(like)
+    target = device(like)
     if not (is_foreign(array) and namespace(array) is xp and device(array) == target):
         array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=target)
     return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
@@ -145,13 +142,13 @@ def arrays_to_host(thing: Any) -> Any:
 
 
 def empty(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
-    """Return a new array beside ``like`` whose entries are still to be written."""
+    """Return a new array on the device of ``like``, to be written to."""
     xp = namespace(like)
     return xp.empty(shape, dtype=getattr(xp, dtype), device=device(like))
 
 
 def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
-    """Return zeros beside ``like``."""
+    """Return zeros on the device of ``like``."""
     xp = namespace(like)
     return xp.zeros(shape, dtype=getattr(xp, dtype), device=device(like))
 
@@ -159,30 +156,35 @@ def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Ar
 def random_normal(
     shape: tuple[int, int], like: Any, seed: int | Sequence[int], dtype: str = "float64"
 ) -> Array:
-    """Return standard normal numbers beside ``like``; an accelerator draws many on its own."""
-    if (options := _drawn_there(shape, like, seed)) is not None:
-        return namespace(like).randn(
-            shape, dtype=getattr(namespace(like), dtype), **options
-        )
-    drawn = np.random.default_rng(seed).standard_normal(
-        shape, dtype=np.dtype(dtype).type
-    )
+    """Return standard normal numbers on the device of ``like``."""
+    options = _torch_random_options(shape, like, seed)
+    if options is not None:
+        xp = namespace(like)
+        return xp.randn(shape, dtype=getattr(xp, dtype), **options)
+    rng = np.random.default_rng(seed)
+    drawn = rng.standard_normal(shape, dtype=np.dtype(dtype).type)
     return to_device(drawn, like, dtype)
 
 
 def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
-    """Return random signs, 1 and -1, beside ``like``: normal numbers take ten times as long."""
-    if (options := _drawn_there(shape, like, 0)) is not None:
+    """Return random signs, 1 and -1, in a tenth of the time of normal numbers."""
+    options = _torch_random_options(shape, like, 0)
+    if options is not None:
         bits = namespace(like).randint(0, 2, shape, **options)
     else:
         bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
     return 2 * to_device(bits, like, dtype) - 1
 
 
-def _drawn_there(shape: tuple[int, int], like: Any, seed: int | Sequence[int]) -> Any:
-    """Return how torch draws many numbers on an accelerator; None if the host draws them."""
-    is_there = is_torch_array(like) and is_on_accelerator(like)
-    if not is_there or shape[0] * shape[1] < MANY_NUMBERS:
+def _torch_random_options(
+    shape: tuple[int, int], like: Any, seed: int | Sequence[int]
+) -> dict[str, Any] | None:
+    """Return how torch draws many numbers on an accelerator; None if the host does.
+
+    The host draws few numbers, the same for every library and device.
+    """
+    on_accelerator = is_torch_array(like) and is_on_accelerator(like)
+    if not on_accelerator or shape[0] * shape[1] < 10**5:
         return None
     import torch
 
@@ -199,34 +201,35 @@ def copy_array(array: Array) -> Array:
 
 
 def ranges(n: int, height: int) -> Iterator[slice]:
-    """Cut n rows into slices of a height, the last of which ends with them."""
+    """Yield consecutive slices of n rows, of at most ``height`` rows each."""
     for start in range(0, n, height):
         yield slice(start, min(start + height, n))
 
 
 def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice]:
-    """Cut n rows of a width into slices that are computed at a time, at least ``fewest`` rows."""
-    entries = BLOCK_ENTRIES_ON_DEVICE if is_foreign(like) else BLOCK_ENTRIES
+    """Cut n rows of a width into slices to compute at a time, with ``fewest`` rows.
+
+    On a host a slice stays in a core's cache; on a device starting a step takes long.
+    """
+    entries = 2**25 if is_foreign(like) else 2**15
     return ranges(n, max(fewest, entries // max(1, width)))
 
 
 def select(array: Array, index: Any, axis: int = 0) -> Array:
     """Return some rows or columns, given by a slice or an array of numbers."""
-    if (
-        type(array) is np.ndarray
-        and isinstance(index, np.ndarray)
-        and index.dtype != bool
-    ):
-        return array.take(index, axis=axis)  # rows stay contiguous in memory
+    before = (slice(None),) * axis
     if not is_foreign(array):
-        return array[(slice(None),) * axis + (index,)]
+        by_numbers = isinstance(index, np.ndarray) and index.dtype != bool
+        if by_numbers and type(array) is np.ndarray:
+            return array.take(index, axis=axis)  # rows stay contiguous in memory
+        return array[(*before, index)]
     if isinstance(index, slice):
-        return array[(slice(None),) * axis + (index, ...)]
+        return array[(*before, index, ...)]
     return namespace(array).take(array, to_device(index, array), axis=axis)
 
 
 def set_diagonal(M: Array, values: Any) -> None:
-    """Write numbers, beside M, or one number to the diagonal of a square matrix."""
+    """Write numbers, on the device of M, or one number to the diagonal of M."""
     if not is_foreign(M):
         np.fill_diagonal(M, values)
         return
@@ -245,12 +248,12 @@ def precision_of(array: Any) -> str:
 def rounding_of(array: Any) -> float:
     """Return the relative rounding of the number type of an array or a kernel."""
     if type(array) is np.ndarray and array.dtype == np.float64:
-        return DOUBLE_ROUNDING
+        return EPS
     return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)
 
 
 def astype(array: Any, dtype: str) -> Array:
-    """Return an array, or a sparse matrix, in another number type, not copied if it has that."""
+    """Return an array, or a sparse matrix, in a number type, copied if needed."""
     if not is_foreign(array):
         return array.astype(dtype, copy=False)
     xp = namespace(array)
@@ -258,7 +261,7 @@ def astype(array: Any, dtype: str) -> Array:
 
 
 def add_multiple(total: Array, array: Array, factor: float) -> None:
-    """Add a multiple of an array to another, some rows at a time if that takes memory."""
+    """Add a multiple of an array to another, in blocks if that saves memory."""
     if is_torch_array(total):
         total.add_(array, alpha=factor)
         return
@@ -272,8 +275,9 @@ def detached(array: Array) -> Array:
 
 
 def as_floats(array: Array, who: str) -> Array:
-    """Return an array of another library in float32 or float64, or say why it cannot be."""
-    xp, array = namespace(array), detached(array)
+    """Return an array in float32 or float64, or raise if it is not of real numbers."""
+    xp = namespace(array)
+    array = detached(array)
     if xp.isdtype(array.dtype, ("bool", "integral")):
         return xp.astype(array, xp.float64)
     if not xp.isdtype(array.dtype, "real floating"):
@@ -286,7 +290,7 @@ def as_floats(array: Array, who: str) -> Array:
 
 
 def is_sparse_tensor(thing: Any) -> bool:
-    """Return whether something is a tensor of torch that holds its nonzero entries only."""
+    """Return whether something is a sparse tensor of torch."""
     return is_torch_array(thing) and str(thing.layout) != "torch.strided"
 
 

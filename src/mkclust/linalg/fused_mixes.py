@@ -25,11 +25,12 @@ def _mix(
     kind: tl.constexpr,
     tile: tl.constexpr,
 ):
-    """Write a tile of the mix and its mirror image; double precision until it is summed up."""
+    """Write a tile of the mix and its mirror image, summed up in double precision."""
     if tl.program_id(0) <= tl.program_id(1):
         row = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
         column = tl.program_id(1).to(tl.int64) * tile + tl.arange(0, tile)
-        is_row, is_column = row < n, column < n
+        is_row = row < n
+        is_column = column < n
         inside = is_row[:, None] & is_column[None, :]
         place = row[:, None] * n + column[None, :]
         total = tl.zeros((tile, tile), dtype=tl.float64)
@@ -61,7 +62,7 @@ def write_mix(
     scales: Array,
     means: Array,
 ) -> None:
-    """Write ``sum_p c_p s_pi s_pj (K_pij - r_pi - r_pj)`` to an array, by one pass over all K_p.
+    """Write ``sum_p c_p s_pi s_pj (K_pij - r_pi - r_pj)``, by one pass over all K_p.
 
     The matrices are contiguous and of one number type; scales and means are (m, n), in
     float64.

@@ -1,4 +1,4 @@
-"""Products of Gaussian kernels with thin matrices that store no entries: written in Triton.
+"""Products of Gaussian kernels that store no entries: written in Triton.
 
 A tile of the kernel is computed, multiplied and forgotten on the spot. Factors are
 split into a high and a low part of half precision, 22 bits together, which tensor cores
@@ -14,21 +14,12 @@ import triton.language as tl
 
 from mkclust.types import Array
 
-# Rows and columns of a tile.
-ROWS, COLUMNS = 128, 64
+# Rows of a tile.
+ROWS = 128
 # Columns that are summed on their own: a sum of millions of float32 loses digits.
 SUMMED_COLUMNS = 4096
-# Features, and columns of the thin matrix, are padded to at least this number.
-FEWEST = 16
-# Features that a tile is computed with, and columns of the thin matrix, at most.
-MOST_FEATURES, MOST_COLUMNS = 128, 64
-# Up to this many features, a tile is computed by four warps.
-FEW_FEATURES = 32
-# Programs that keep a device busy.
-PROGRAMS = 2048
-# Numbers are scaled to about this size before they are split, so that low parts are
-# normal.
-SIZE = 2.0**14
+# Columns of the thin matrix that a tile is multiplied with, at most.
+MOST_COLUMNS = 64
 
 
 @triton.jit
@@ -49,11 +40,13 @@ def _multiply(
     columns: tl.constexpr,
     summed: tl.constexpr,
 ):
-    """Write some rows of a product, summed up over some of the columns of the kernel."""
+    """Write some rows of a product, summed up over some columns of the kernel."""
     row = tl.program_id(0) * rows + tl.arange(0, rows)
-    feature, thin = tl.arange(0, n_features), tl.arange(0, width)
+    feature = tl.arange(0, n_features)
+    thin = tl.arange(0, width)
     here = row[:, None] * n_features + feature[None, :]
-    left_high, left_low = tl.load(points_high + here), tl.load(points_low + here)
+    left_high = tl.load(points_high + here)
+    left_low = tl.load(points_low + here)
     left_half = tl.load(halves + row) * factor
     total = tl.zeros((rows, width), dtype=tl.float32)
     first = tl.program_id(1) * columns_each
@@ -62,10 +55,8 @@ def _multiply(
         for begin in range(start, start + summed, columns):
             column = begin + tl.arange(0, columns)
             there = column[None, :] * n_features + feature[:, None]
-            right_high, right_low = (
-                tl.load(points_high + there),
-                tl.load(points_low + there),
-            )
+            right_high = tl.load(points_high + there)
+            right_low = tl.load(points_low + there)
             exponents = tl.dot(left_low, right_high)
             exponents = tl.dot(left_high, right_low, exponents)
             exponents = tl.dot(left_high, right_high, exponents)
@@ -75,10 +66,8 @@ def _multiply(
             high = entries.to(tl.float16)
             low = (entries - high.to(tl.float32)).to(tl.float16)
             there = column[:, None] * width + thin[None, :]
-            right_high, right_low = (
-                tl.load(thin_high + there),
-                tl.load(thin_low + there),
-            )
+            right_high = tl.load(thin_high + there)
+            right_low = tl.load(thin_low + there)
             part = tl.dot(low, right_high)
             part = tl.dot(high, right_low, part)
             # Tensor cores round towards zero, so that long sums would be too small.
@@ -89,7 +78,7 @@ def _multiply(
 
 
 class SplitPoints(NamedTuple):
-    """Rows of a view times ``unit``, a power of two, in parts of half precision, zero-padded."""
+    """Rows of a view times a power of two, in parts of half precision, zero-padded."""
 
     high: Array
     low: Array
@@ -102,9 +91,10 @@ def split_points(rows: Array) -> SplitPoints | None:
     """Split rows, (n, d); None if there are too many features, or all are zero."""
     n, d = rows.shape
     largest = float(rows.abs().max()) if n else 0.0
-    if d > MOST_FEATURES or not 0 < largest < math.inf:
+    if d > 128 or not 0 < largest < math.inf:
         return None
-    unit = SIZE / 2.0 ** math.ceil(math.log2(largest))
+    # Numbers of about this size have low parts that are normal.
+    unit = 2.0**14 / 2.0 ** math.ceil(math.log2(largest))
     shape = triton.cdiv(n, SUMMED_COLUMNS) * SUMMED_COLUMNS, _padded(d)
     high, low = _split(rows.to(torch.float64) * unit, shape)
     # Norms of the rounded factors, so that the distance of equal rows is zero.
@@ -116,7 +106,7 @@ def split_points(rows: Array) -> SplitPoints | None:
 def gaussian_products(
     points: SplitPoints, inverse_squared_width: float, X: Array
 ) -> Array:
-    """Multiply the kernel ``exp(-|x - y|^2 / (2 w^2))`` with a thin matrix, (n, b), in float64."""
+    """Multiply the kernel ``exp(-|x - y|^2 / (2 w^2))`` with a thin matrix, (n, b)."""
     products = torch.empty(X.shape, dtype=torch.float64, device=X.device)
     for start in range(0, X.shape[1], MOST_COLUMNS):
         some = slice(start, start + MOST_COLUMNS)
@@ -127,14 +117,19 @@ def gaussian_products(
 def _narrow_products(
     points: SplitPoints, inverse_squared_width: float, X: Array
 ) -> Array:
-    n, padded = points.n_samples, points.high.shape[0]
+    """Return the product with a matrix of at most `MOST_COLUMNS` columns."""
+    n = points.n_samples
+    padded, n_features = points.high.shape
     sizes = torch.frexp(X.abs().amax(dim=0)).exponent
     high, low = _split(torch.ldexp(X, 14 - sizes), (padded, _padded(X.shape[1])))
-    n_blocks, n_sums = triton.cdiv(n, ROWS), padded // SUMMED_COLUMNS
-    n_parts = min(n_sums, triton.cdiv(PROGRAMS, n_blocks))
+    width = high.shape[1]
+    n_blocks = triton.cdiv(n, ROWS)
+    n_sums = padded // SUMMED_COLUMNS
+    # About 2048 programs keep a device busy.
+    n_parts = min(n_sums, triton.cdiv(2048, n_blocks))
     while n_sums % n_parts:
         n_parts -= 1
-    shape = n_parts, n_blocks * ROWS, high.shape[1]
+    shape = n_parts, n_blocks * ROWS, width
     out = torch.empty(shape, dtype=torch.float32, device=X.device)
     factor = inverse_squared_width * math.log2(math.e)
     arrays = (out, points.high, points.low, points.halves, high, low)
@@ -143,12 +138,12 @@ def _narrow_products(
         _multiply[(n_blocks, n_parts)](
             *arrays,
             *numbers,
-            n_features=points.high.shape[1],
-            width=high.shape[1],
+            n_features=n_features,
+            width=width,
             rows=ROWS,
-            columns=COLUMNS,
+            columns=64,
             summed=SUMMED_COLUMNS,
-            num_warps=4 if points.high.shape[1] <= FEW_FEATURES else 8,
+            num_warps=4 if n_features <= 32 else 8,
             num_stages=3,
         )
     total = out[:, :n, : X.shape[1]].sum(dim=0, dtype=torch.float64)
@@ -166,8 +161,8 @@ def _split(X: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
 
 
 def _padded(size: int) -> int:
-    """Return the number of features or columns that a tile is computed with, a power of two."""
-    return max(FEWEST, triton.next_power_of_2(size))
+    """Return the features or columns that a tile is computed with, a power of two."""
+    return max(16, triton.next_power_of_2(size))
 
 
 def try_out() -> None:

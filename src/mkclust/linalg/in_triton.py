@@ -11,17 +11,19 @@ from mkclust.linalg.arrays import is_on_accelerator, is_torch_array
 FEWEST_FUSED = 8000
 
 
-def fused(name: str, like: Any) -> Any:
-    """Return a module of this package that computes with tensors, whose rows are the samples.
+def triton_module(name: str, like: Any) -> Any:
+    """Return a module of this package that computes with tensors of n rows.
 
     None if it cannot be used, or if they are on the host, or few.
     """
-    is_large = is_torch_array(like) and like.shape[0] >= FEWEST_FUSED
-    return _tried_out(name) if is_large and is_on_accelerator(like) else None
+    if not is_torch_array(like) or not is_on_accelerator(like):
+        return None
+    return _tried_out(name) if like.shape[0] >= FEWEST_FUSED else None
 
 
 @cache
 def _tried_out(name: str) -> Any:
+    """Return a module of this package if what it compiles works, else None."""
     try:
         module = import_module(f"mkclust.linalg.{name}")
         module.try_out()

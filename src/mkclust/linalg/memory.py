@@ -4,19 +4,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Files and folders in which Linux says how much memory is free, and for which control
-# groups.
-MEMINFO, OWN_GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup")
-# The folder of all control groups.
+# Where Linux says how much memory is free.
+MEMINFO = Path("/proc/meminfo")
+# Where it names the control group of this process, and the folder of all of them.
+OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
-# Larger limits mean that there is no limit.
-NO_LIMIT = 2**60
 # Less than this is taken without asking, which takes a millisecond.
 LITTLE = 16 * 2**20
 
 
 def available_bytes() -> int | None:
-    """Return how much memory is free within the limits of control groups, None if not known."""
+    """Return how much memory is free within control groups, None if not known."""
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
 
@@ -41,37 +39,22 @@ def _free_in_system() -> int | None:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """Yield the free memory within the control groups of this process, in either version."""
+    """Yield the free memory within the control groups of this process (version 2)."""
     for line in _lines(OWN_GROUPS):
         _, controllers, name = line.split(":", 2)
-        if not controllers:
-            root, limit, usage, cache = (
-                GROUPS,
-                "memory.max",
-                "memory.current",
-                "inactive_file",
-            )
-        elif "memory" in controllers.split(","):
-            root, limit, usage = (
-                GROUPS / "memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            )
-            cache = "total_inactive_file"
-        else:
-            continue
+        if controllers:
+            continue  # of version 1
         # Limits of the groups around it hold too; within a container only the root may
         # exist.
-        group = root / name.strip("/")
-        for folder in (
-            each for each in (group, *group.parents) if each.is_relative_to(root)
-        ):
-            most, used = _number(folder / limit), _number(folder / usage)
-            if most is None or used is None or most >= NO_LIMIT:
+        group = GROUPS / name.strip("/")
+        for folder in (group, *group.parents):
+            most = _number(folder / "memory.max")
+            used = _number(folder / "memory.current")
+            if most is None or used is None:
                 continue
             # Cached pages of files count as used, and are freed if memory is short.
             fields = [line.split() for line in _lines(folder / "memory.stat")]
-            cached = sum(int(value) for name, value in fields if name == cache)
+            cached = sum(int(n) for name, n in fields if name == "inactive_file")
             yield max(most - used + cached, 0)
 
 
@@ -82,6 +65,7 @@ def _number(path: Path) -> int | None:
 
 
 def _lines(path: Path) -> list[str]:
+    """Return the lines of a file, none if it cannot be read."""
     try:
         return path.read_text().splitlines()
     except OSError:
@@ -89,7 +73,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def fits(n_bytes: int, *, available: int | None = None) -> bool:
-    """Return whether that much memory is available, on a device or, by default, on the host."""
+    """Return whether memory is available, on a device or, by default, on the host."""
     if n_bytes < LITTLE and available is None:
         return True
     available = available_bytes() if available is None else available
@@ -99,11 +83,13 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
 def require_memory(
     n_bytes: int, purpose: str, advice: str, *, available: int | None = None
 ) -> None:
-    """Raise a MemoryError if fewer bytes are available, on a device or, by default, on the host."""
+    """Raise a MemoryError if fewer bytes are available on a device, or on the host."""
+    if fits(n_bytes, available=available):
+        return
     memory = "memory" if available is None else "the device's memory"
-    if not fits(n_bytes, available=available):
-        available = (available_bytes() if available is None else available) or 0
-        raise MemoryError(
-            f"{purpose} takes {in_units(n_bytes)} of {memory}, and "
-            f"{in_units(available)} are there: {advice}"
-        )
+    if available is None:
+        available = available_bytes() or 0
+    raise MemoryError(
+        f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} "
+        f"are there: {advice}"
+    )

@@ -1,4 +1,4 @@
-"""Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
+"""Rows of sparse matrices and of arrays: the operations in which they differ.
 
 Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros.
 Results are sparse if zeros stay zeros, and otherwise dense, of the size of some rows by
@@ -25,7 +25,7 @@ from mkclust.types import Array, Float
 
 
 def as_csr(matrix: Any) -> Any:
-    """Return a sparse matrix, or an array, as sparse rows; not copied if it is that already."""
+    """Return a sparse matrix, or an array, as sparse rows, copied if needed."""
     rows = scipy.sparse.csr_array(matrix)
     rows.check_format(full_check=True)  # compiled code relies on its indices
     if rows.dtype not in (np.float32, np.float64):
@@ -42,20 +42,20 @@ def dense_rows(rows: Array) -> Array:
     return rows.toarray() if issparse(rows) else rows
 
 
-def like_rows(rows: Array, known: Array) -> Array:
-    """Return new rows in the form of known ones: sparse, or an array beside them."""
+def as_rows_like(rows: Array, known: Array) -> Array:
+    """Return new rows in the form of known ones: sparse, or on their device."""
     if issparse(known):
         return as_csr(rows)
     return to_device(dense_rows(rows), known)
 
 
 def stored_entries(rows: Array) -> Array:
-    """Return the entries that are held: all of an array, those that are not zero of sparse rows."""
+    """Return the entries held: all of an array, nonzero ones of sparse rows."""
     return rows.data if issparse(rows) else rows
 
 
 def row_width(view: Any) -> int:
-    """Return how many numbers a row takes in memory; the place of a sparse entry counts as half."""
+    """Return how many numbers a row takes; an index in sparse rows counts half."""
     if not issparse(view):
         return int(view.shape[1])
     return max(1, -(-3 * view.nnz // (2 * max(1, view.shape[0]))))
@@ -65,7 +65,9 @@ def row_products(A: Array, B: Array) -> Array:
     """Return the inner products of all rows of A with all rows of B, an array."""
     if issparse(A) and issparse(B):
         return (A @ B.T).toarray()
-    return np.ascontiguousarray((B @ A.T).T) if issparse(B) else A @ B.T
+    if issparse(B):
+        return np.ascontiguousarray((B @ A.T).T)
+    return A @ B.T
 
 
 def finite_rows(rows: Array) -> Array:
@@ -90,8 +92,9 @@ def _counts(rows: Any, flags: np.ndarray) -> np.ndarray:
 
 
 def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:
-    """Return an array of n_rows rows: these at the given index, all others filled with a value."""
-    xp, sources = namespace(rows), np.full(n_rows, rows.shape[0])
+    """Return n_rows rows: these at the given index, all others filled with a value."""
+    xp = namespace(rows)
+    sources = np.full(n_rows, rows.shape[0])
     sources[index] = np.arange(rows.shape[0])
     # Not every library writes to rows by index: all are taken from these and one more.
     other = xp.full((1, *rows.shape[1:]), value, dtype=rows.dtype, device=device(rows))
@@ -116,26 +119,24 @@ def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
     )
 
 
-def times_columns(rows: Array, factors: Float) -> Array:
-    """Multiply every column with a number, in the precision and on the device of the rows."""
+def scale_columns(rows: Array, factors: Float) -> Array:
+    """Multiply every column with a number, in the number type of the rows."""
     factors = to_device(factors, rows, precision_of(rows))
-    return (
-        rows @ scipy.sparse.diags_array(factors) if issparse(rows) else rows * factors
-    )
+    if issparse(rows):
+        return rows @ scipy.sparse.diags_array(factors)
+    return rows * factors
 
 
-def over_rows(rows: Array, values: Array) -> Array:
+def divide_rows(rows: Array, values: Array) -> Array:
     """Divide every row by a number, in the precision of the rows."""
     values = astype(values, precision_of(rows))
-    return (
-        scipy.sparse.diags_array(1 / values) @ rows
-        if issparse(rows)
-        else rows / values[:, None]
-    )
+    if issparse(rows):
+        return scipy.sparse.diags_array(1 / values) @ rows
+    return rows / values[:, None]
 
 
-def rows_from(origin: Array, rows: Array) -> Array:
-    """Return rows from an origin in float64; sparse rows stay where they are, to stay sparse."""
+def subtract_origin(origin: Array, rows: Array) -> Array:
+    """Subtract an origin from rows, in float64; sparse rows are not moved."""
     if issparse(rows):
         return rows.astype(np.float64)
     return astype(rows, "float64") - origin
@@ -144,5 +145,5 @@ def rows_from(origin: Array, rows: Array) -> Array:
 def spread_links(links: Any, samples: np.ndarray, n: int) -> Any:
     """Return links among some of n samples, given their numbers, as links among all."""
     given = links.tocoo()
-    rows, columns = samples[given.row], samples[given.col]
-    return scipy.sparse.csr_array((given.data, (rows, columns)), (n, n))
+    places = (samples[given.row], samples[given.col])
+    return scipy.sparse.csr_array((given.data, places), (n, n))

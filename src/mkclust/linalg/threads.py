@@ -17,7 +17,7 @@ ENTRIES_PER_THREAD = 2**18
 
 @cache
 def _controller() -> Any:
-    """Return the handle of the linear algebra's threads; finding them takes milliseconds."""
+    """Return the handle of the linear algebra's threads, found in milliseconds."""
     from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
     return ThreadpoolController()
@@ -32,9 +32,11 @@ def n_threads() -> int:
 def in_threads(
     work: Callable[[Any], Any], parts: Iterable[Any], like: Any
 ) -> list[Any]:
-    """Return the results of the same work on all parts; on the host this takes all threads."""
+    """Return the results of work on all parts, on the host by all threads."""
     parts = list(parts)
-    count = 1 if is_foreign(like) or len(parts) == 1 else min(n_threads(), len(parts))
+    count = 1
+    if not is_foreign(like) and len(parts) > 1:
+        count = min(n_threads(), len(parts))
     if count <= 1:
         return list(map(work, parts))
     with one_thread(), ThreadPoolExecutor(count) as pool:
@@ -49,5 +51,5 @@ def one_thread() -> AbstractContextManager[Any]:
 def one_thread_if_small(
     n_samples: int, few: int = FEW_SAMPLES
 ) -> AbstractContextManager[Any]:
-    """Have the linear algebra compute on one thread if there are few samples, for milliseconds."""
+    """Have the linear algebra compute on one thread if there are few samples."""
     return one_thread() if n_samples <= few else nullcontext()

@@ -6,7 +6,7 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
-from mkclust.linalg import namespace, polar_factor, side_by_side, to_device, to_host
+from mkclust.linalg import hstack, namespace, polar_factor, to_device, to_host
 from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.documentation import COSINES
 from mkclust.methods.inductive import InductiveClusterer
@@ -91,7 +91,7 @@ def fuse(
     With ``align``, every partition is turned towards ``H_0`` at the start.
     """
     m, k = len(H), H_0.shape[1]
-    partitions, xp = side_by_side(*H), namespace(H_0)
+    partitions, xp = hstack(*H), namespace(H_0)
 
     def overlaps(F: Array) -> Float:
         return to_host(partitions.T @ F).reshape(m, k, k)

@@ -11,11 +11,11 @@ from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import (
     arrays_to_host,
     astype,
+    hstack,
     is_foreign,
     is_on_accelerator,
     namespace,
     precision_of,
-    side_by_side,
     to_device,
     to_host,
     zeros,
@@ -187,7 +187,7 @@ class Extension:
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
             own = slice(None) if each is None else each.samples
             further = [a[own] * (seen[p] / seen.sum()) for seen, a in regressions]
-            projections.append(side_by_side(P, *(to_device(a, P) for a in further)))
+            projections.append(hstack(P, *(to_device(a, P) for a in further)))
         patterns = [seen for seen, _ in regressions]
         assert self.learned is not None
         learned = replace(self.learned, patterns=patterns, active=self.active)

@@ -15,8 +15,8 @@ from mkclust.data.distances import squared_norms
 from mkclust.linalg import (
     copy_array,
     is_foreign,
+    library_and_device,
     namespace,
-    place,
     precision_of,
     ranges,
     to_device,
@@ -256,11 +256,13 @@ def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Arr
     except TypeError as error:
         if not (is_foreign(rows) or issparse(rows)):
             raise ValueError(str(error)) from error
-    if F is None or (is_foreign(rows) and place(F) != place(rows)):
+    if F is None or (
+        is_foreign(rows) and library_and_device(F) != library_and_device(rows)
+    ):
         raise ValueError(
             f"{type(getattr(map_, 'map_', map_)).__name__} computes with dense NumPy "
             "arrays only, and this is "
-            f"{'sparse' if issparse(rows) else f'one of {place(rows)}'}: pass Nystroem "
+            f"{'sparse' if issparse(rows) else f'one of {library_and_device(rows)}'}: pass Nystroem "
             "of mkclust.kernels, or the views as dense NumPy arrays"
         )
     return F if is_foreign(F) or issparse(F) else np.asarray(F)

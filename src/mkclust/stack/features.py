@@ -23,9 +23,9 @@ from mkclust.data.dask import DaskBlocks
 from mkclust.linalg import (
     astype,
     free_bytes,
+    hstack,
     namespace,
     precision_of,
-    side_by_side,
     to_device,
     to_host,
 )
@@ -314,7 +314,7 @@ def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
     rows = []
     for part, first in raw.parts(block, start):
         check_finite(part, first)
-        rows.append(side_by_side(*raw.of(part)))
+        rows.append(hstack(*raw.of(part)))
     return namespace(*rows).concat(rows)
 
 
@@ -335,7 +335,7 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
 def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
     total = None
     for part, _ in training.parts(block, start):
-        columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
+        columns = hstack(*(astype(F, "float64") for F in training.of(part)))
         total = add(total, columns.T @ columns)
     return total
 
@@ -346,7 +346,7 @@ def _sum_clusters(
     """Return the sums of a block's features over the clusters of several partitions."""
     total = None
     for part, first in training.parts(block, start):
-        columns = side_by_side(*(astype(F, "float64") for F in training.of(part)))
+        columns = hstack(*(astype(F, "float64") for F in training.of(part)))
         own = labels[:, first : first + part.n_rows]
         total = add(
             total, columns.T @ to_device(count_members(own, n_clusters), columns)

@@ -5,21 +5,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from scipy.sparse import issparse
+
 from mkclust.linalg import (
     arrays_to_host,
     astype,
     device,
     empty,
-    is_sparse,
+    hstack,
     namespace,
     precision_of,
     row_ranges,
     select,
-    side_by_side,
     to_device,
     zeros,
 )
-from mkclust.linalg.in_triton import fused
+from mkclust.linalg.in_triton import triton_module
 from mkclust.stack.kernel import FEWEST_ROWS, Kernel, Mix, Wrapped
 from mkclust.stack.kernel import Array as Held
 from mkclust.types import Array
@@ -106,9 +107,9 @@ class Standardization:
             P = P - local.dropped @ (local.dropped.T @ P)
         if is_centered:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
-        thin = side_by_side(P, zeros((n, 1), cross) + 1 / n)
+        thin = hstack(P, zeros((n, 1), cross) + 1 / n)
         products = empty((n_new, thin.shape[1]), cross)
-        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_ROWS
+        fewest = max(1, n_new) if issparse(cross) else FEWEST_ROWS
         # In float64, dense similarities some rows at a time to save memory.
         for part in row_ranges(n_new, n, cross, fewest):
             products[part, :] = astype(cross[part, :], "float64") @ thin
@@ -133,7 +134,7 @@ class Standardization:
         of the ``first``, which the others follow; None for new samples.
         """
         local, xp = self.to_same_device(cross), namespace(cross)
-        rows = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
+        rows = astype(cross.toarray() if issparse(cross) else cross, "float64")
         means, own = xp.mean(rows, axis=1), slice(0, 0)
         if first is not None:
             own = slice(first, first + cross.shape[0])
@@ -249,7 +250,7 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
         isinstance(K, Standardized) and isinstance(K.kernel, Held) for K in kernels
     )
     first = kernels[0].like
-    module = fused("fused_mixes", first) if are_plain else None
+    module = triton_module("fused_mixes", first) if are_plain else None
     if module and all(
         K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels
     ):
