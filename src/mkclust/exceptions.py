@@ -34,7 +34,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         "sklearn",
     ):
         frame = frame.f_back
-        level = level + 1
+        level += 1
     warnings.warn(message, category, stacklevel=level)
 
 

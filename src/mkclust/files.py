@@ -62,19 +62,14 @@ def _write(draft: Path, content: bytes | Callable[[Path], Any], like: Path) -> N
 @contextmanager
 def errors_of(path: Path, draft: Path | None = None) -> Iterator[None]:
     """Have errors of the disk name a file, not its draft or folder."""
-    if draft is None:
-        own = set()
-    else:
+    own = set()
+    if draft is not None:
         own = {draft, *draft.parents}
 
     try:
         yield
     except OSError as error:
-        named = None
-        if error.filename is not None:
-            named = Path(os.fsdecode(error.filename))
-
-        if named is not None and named not in own:
+        if error.filename is not None and Path(os.fsdecode(error.filename)) not in own:
             raise
         if error.errno is None:
             raise OSError(f"{path}: {error}") from error

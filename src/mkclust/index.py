@@ -68,10 +68,9 @@ def make_index(ids: Any, names: Any, n_samples: int) -> Any:
         return pd.RangeIndex(n_samples)
     if isinstance(ids, pd.Index):
         return ids
-    # Of an array of tuples, pandas makes no MultiIndex.
-    index = pd.Index(
-        ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids
-    )
+    if isinstance(ids, np.ndarray) and ids.dtype.hasobject:
+        ids = ids.tolist()  # of an array of tuples, pandas makes no MultiIndex
+    index = pd.Index(ids)
     if names is not None and len(names) == index.nlevels:
         return index.set_names(names)
     return index
@@ -85,38 +84,50 @@ def match_rows(
     Rows and samples are given by their index, or their number if they are an array's;
     messages call them who and whose.
     """
-    n_rows, n = (
-        each if isinstance(each, int) else len(each) for each in (rows, samples)
-    )
     if not isinstance(rows, int) and not isinstance(samples, int):
         if are_matched_by_id(rows, samples, who, whose):
-            refuse_repeated(rows, who)
-            refuse_repeated(samples, whose)
-            rows = written_like(rows, samples)
-            found = find(rows, samples)
-            lacking = samples[found < 0]
-            if len(lacking) == n:
-                refuse_disjoint(rows, samples, who, whose)
-            if every and len(lacking):
-                example = f"such as {_example(lacking)}"
-                raise ValueError(
-                    f"{who} lacks {len(lacking)} of {whose}, {example}: pass all of "
-                    "these"
-                )
-            return found
+            return _match_by_id(rows, samples, who, whose, every)
     elif not isinstance(rows, int):
         refuse_missing(rows, who)
-        if has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
+        in_order = list(range(len(rows)))
+        if has_ids(rows) and whole_numbers(rows) not in (None, in_order):
             raise ValueError(
-                f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this "
+                f"{who} has whole numbers for ids, not 0 to {len(rows) - 1} in this "
                 f"order, and {whose} have no index: give both the same ids ({BY_ROW})"
             )
-    if n_rows != n:
+
+    n_rows, n_samples = map(_length, (rows, samples))
+    if n_rows != n_samples:
         raise ValueError(
-            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one for each "
-            "of these, or the same ids as index of both"
+            f"{who} has {n_rows} rows, and there are {n_samples} of {whose}: pass one "
+            "for each of these, or the same ids as index of both"
         )
-    return np.arange(n)
+    return np.arange(n_samples)
+
+
+def _match_by_id(
+    rows: Any, samples: Any, who: str, whose: str, every: bool
+) -> np.ndarray:
+    """Return the row of every sample by their ids, -1 for samples without a row."""
+    refuse_repeated(rows, who)
+    refuse_repeated(samples, whose)
+    rows = written_like(rows, samples)
+    found = find(rows, samples)
+    lacking = samples[found < 0]
+    if len(lacking) == len(samples):
+        refuse_disjoint(rows, samples, who, whose)
+    if every and len(lacking):
+        raise ValueError(
+            f"{who} lacks {len(lacking)} of {whose}, such as {_example(lacking)}: pass "
+            "all of these"
+        )
+    return found
+
+
+def _length(index: Any) -> int:
+    if isinstance(index, int):
+        return index
+    return len(index)
 
 
 def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
@@ -191,20 +202,18 @@ def key_of(value: Any) -> Any:
             return pd.Timestamp(value).isoformat()
         except ValueError:
             return str(value)
-    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value) if is_whole else value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return str(value)
 
 
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
+    lacks = [index.isna()]
     if index.nlevels > 1:
-        levels = index.codes
-    else:
-        levels = [np.where(index.isna(), -1, 0)]
+        lacks = [np.asarray(codes) < 0 for codes in index.codes]
 
-    missing = np.flatnonzero(
-        np.any([np.asarray(codes) < 0 for codes in levels], axis=0)
-    )
+    missing = np.flatnonzero(np.any(lacks, axis=0))
     if len(missing):
         raise ValueError(
             f"the index of {owner} lacks {len(missing)} ids, the first in row "
@@ -225,9 +234,10 @@ def refuse_repeated(ids: Any, owner: str) -> None:
 
 def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
     """Refuse two indexes without a common id."""
-    differ = f" of the types {ids.dtype} and {others.dtype}" * (
-        ids.dtype != others.dtype
-    )
+    differ = ""
+    if ids.dtype != others.dtype:
+        differ = f" of the types {ids.dtype} and {others.dtype}"
+
     examples = " and ".join(_example(each) for each in (ids, others) if len(each))
     advice = id_advice(ids, others) or "give the same samples the same ids"
     raise ValueError(
@@ -247,7 +257,9 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
 
     by_key: dict[str, str] = {}
     for name in other_names:
-        for key in _simplified(name) if name not in names else ():
+        if name in names:
+            continue
+        for key in _simplified(name):
             by_key.setdefault(key, name)
 
     pairs = []
@@ -261,13 +273,15 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
     (name, other), *more = pairs
     and_more = ""
     if more:
-        and_more = f", as do {len(more)} further pair{'s' * (len(more) > 1)}"
+        and_more = f", as do {len(more)} further pair"
+    if len(more) > 1:
+        and_more += "s"
 
     return f"{name!r} and {other!r} differ in spelling only{and_more}: write them alike"
 
 
 def _simplified(name: str) -> tuple[str, str]:
-    """Return an id without blanks and leading zeros, with one separator."""
+    """Return two simpler spellings of an id, which hide how it was typed."""
     lower = name.strip().casefold()
     return _ZEROS.sub("", _SEPARATORS.sub("-", lower)), "".join(lower.split())
 

@@ -196,18 +196,19 @@ def align_labels(new: Any, old: Any) -> Any:
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
     clusters = clusters[np.lexsort((first, -sizes))]
     known = np.unique(before)
-    pairs = pd.crosstab(before[positions >= 0], values[positions[positions >= 0]])
+    is_common = positions >= 0
+    pairs = pd.crosstab(before[is_common], values[positions[is_common]])
     table = pairs.reindex(index=known, columns=clusters, fill_value=0).to_numpy()
-    numbers = {
-        clusters[q]: known[p]
-        for p, q in zip(*linear_sum_assignment(table, maximize=True), strict=True)
-        if table[p, q]
-    }
+
+    numbers = {}
+    for p, q in zip(*linear_sum_assignment(table, maximize=True), strict=True):
+        if table[p, q]:
+            numbers[clusters[q]] = known[p]
     without = [cluster for cluster in clusters if cluster not in numbers]
     numbers |= {cluster: known.max() + 1 + i for i, cluster in enumerate(without)}
+
     aligned = np.array([numbers[cluster] for cluster in values])
-    has_index = index_of(new) is not None
-    if has_index:
+    if index_of(new) is not None:
         return pd.Series(aligned, index=new.index, name=new.name)
     return aligned
 

@@ -42,8 +42,7 @@ def from_spreadsheet(text: str) -> str:
     >>> from_spreadsheet("'=1+1"), from_spreadsheet("'s-Gravenhage")
     ('=1+1', "'s-Gravenhage")
     """
-    is_marked = text.startswith("'") and _FORMULA.fullmatch(text)
-    if is_marked:
+    if text.startswith("'") and _FORMULA.fullmatch(text):
         return text[1:]
     return text
 
@@ -62,22 +61,27 @@ def join_words(items: Iterable[object], most: int = 6) -> str:
     words = [printable(item) for item in items]
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def count(number: int, what: str) -> str:
     """Return a number of things in words: "1 column", "2,000 columns"."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {what}s"
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as text, the first column to the left and the others to the right."""
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+    first, *others = (max(map(len, column)) for column in zip(*cells, strict=True))
+    lines = [
+        "  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)])
         for row in cells
-    )
+    ]
+    return "\n".join(lines)
 
 
 def p_of_draws(value: float, least: float, sign: str = "") -> str:
@@ -86,13 +90,13 @@ def p_of_draws(value: float, least: float, sign: str = "") -> str:
     >>> p_of_draws(0.25, 0.001, "= "), p_of_draws(0.001, 0.001, "= ")
     ('= 0.25', '<= 0.001')
     """
-    is_bound = value <= least * (1 + 1e-9)
-
-    return f"{'<= ' if is_bound else sign}{value:.2g}"
+    if value <= least * (1 + 1e-9):
+        sign = "<= "
+    return f"{sign}{value:.2g}"
 
 
 def did_you_mean(word: object, words: Iterable[object]) -> str:
-    """Return the words that are spelled alike, in parentheses; "" for none."""
+    """Return the words with a similar spelling, in parentheses; "" for none."""
     by_spelling = {str(each).casefold(): str(each) for each in words}
     close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
     near = " or ".join(repr(by_spelling[each]) for each in close)

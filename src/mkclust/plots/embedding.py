@@ -10,6 +10,7 @@ import numpy as np
 from mkclust.linalg import select, to_host
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import FAINT, PALETTE, Display, set_titles
+from mkclust.text import count
 
 # The most samples that are drawn by default: a map of 2,000 takes 5 s.
 MAX_SAMPLES = 2_000
@@ -66,7 +67,7 @@ class EmbeddingDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        """Return the embedding and clusters of a fit, and classes if given."""
+        """Return the rows and the clusters of a fit."""
         return {
             "embedding": model._rows_of(model.embedding_),
             "labels": model.labels_,
@@ -96,7 +97,8 @@ class EmbeddingDisplay(Display):
     @cached_property
     def points(self) -> np.ndarray:
         """Positions of the samples, (s, 2)."""
-        (n, k), plane = self._coordinates.shape, self._coordinates[:, :2]
+        n, k = self._coordinates.shape
+        plane = self._coordinates[:, :2]
         if not self.is_map:
             return plane
         from sklearn.manifold import TSNE  # slow to import, and only needed here
@@ -108,16 +110,13 @@ class EmbeddingDisplay(Display):
         start = 1e-4 * plane / plane[:, 0].std() + noise
         # About as many neighbors as a cluster has: more would mix small clusters.
         perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
-        options: dict[str, Any] = {
-            "max_iter": 500,
-            "n_iter_without_progress": 100,
-            "angle": 0.8,
-        }
         tsne = TSNE(
             perplexity=perplexity,
             init=start.astype(np.float32),
             random_state=0,
-            **options,
+            max_iter=500,
+            n_iter_without_progress=100,
+            angle=0.8,
         )
         # Several threads would add up in any order, which hundreds of steps would make
         # visible.
@@ -164,18 +163,19 @@ class EmbeddingDisplay(Display):
         ax.margins(0.06)
         ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set(color=FAINT, linewidth=0.6)
-        title = f"Embedding of {n:,} samples, {k:,} cluster{'s' * (k != 1)}"
-        title += " (colors repeat)" if k > len(PALETTE) else ""
+        title = f"Embedding of {n:,} samples, {count(k, 'cluster')}"
+        if k > len(PALETTE):
+            title += " (colors repeat)"
         set_titles(ax, title, "\n".join(wrap(self.caption, 76)))
-        for cluster in np.unique(self.labels).tolist() if k <= MAX_NAMED else ():
-            here = self.points[self.labels == cluster]
+        if k > MAX_NAMED:
+            return
+
+        for cluster in np.unique(self.labels).tolist():
             # The sample nearest to the median: if a cluster is in two pieces, in one of
             # them.
-            medoid = here[
-                np.linalg.norm(here - np.median(here, axis=0), axis=1).argmin()
-            ]
-            label = ax.text(
-                *medoid, f"{cluster} ({self.sizes[cluster]:,})", ha="center"
-            )
+            here = self.points[self.labels == cluster]
+            distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
+            x, y = here[distances.argmin()]
+            label = ax.text(x, y, f"{cluster} ({self.sizes[cluster]:,})", ha="center")
             label.set(va="center", color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])

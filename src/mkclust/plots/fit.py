@@ -33,10 +33,9 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
     from matplotlib.figure import Figure
 
     heights = [max(3.6, 0.21 * min(len(model.weights_), 60) + 1.5), 5.4]
-    panels: Any = [
-        ["weights", "solver"],
-        ["embedding", "embedding" if y is None else "classes"],
-    ]
+    panels: Any = [["weights", "solver"], ["embedding", "embedding"]]
+    if y is not None:
+        panels[1] = ["embedding", "classes"]
     figure = Figure(
         figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white"
     )

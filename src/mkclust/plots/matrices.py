@@ -42,6 +42,7 @@ class AgreementDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+        """Return what every two views of a fit share."""
         shared = model.agreement_
         arrays = {"alignments": shared.alignments, "weights": shared.weights()}
         return {"kernel_names": shared.names, **arrays, **options}
@@ -202,26 +203,34 @@ class DescriptionDisplay(Display):
         hues = LinearSegmentedColormap.from_list(
             "low to high", [ORANGE, "#ffffff", BLUE]
         )
-        shades: dict[str, Any] = {
-            "cmap": hues.with_extremes(bad="#f0f0f0"),
-            "vmin": -2,
-            "vmax": 2,
-        }
         rows = [shorten(name, 34) for name in self.features]
         columns = [f"{cluster}\n{size:,}" for cluster, size in enumerate(self.sizes)]
-        cells = [
-            [
-                "0" if abs(value) < 0.05 else f"{value:+.1f}".replace("+nan", "")
-                for value in row
-            ]
-            for row in self.differences.tolist()
-        ]
+        cells = [list(map(_difference, row)) for row in self.differences.tolist()]
         values = np.ma.masked_invalid(self.differences)
-        image = _draw_matrix(ax, values, rows, columns, cells, aspect="auto", **shades)
+        image = _draw_matrix(
+            ax,
+            values,
+            rows,
+            columns,
+            cells,
+            cmap=hues.with_extremes(bad="#f0f0f0"),
+            vmin=-2,
+            vmax=2,
+            aspect="auto",
+        )
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02, extend="both")
         bar.outline.set_visible(False)
         bar.set_label("standard deviations from the rest", fontsize=9)
         set_titles(ax, title, "cluster, with its samples")
+
+
+def _difference(value: float) -> str:
+    """Return a difference with its sign; nothing for NaN."""
+    if np.isnan(value):
+        return ""
+    if abs(value) < 0.05:
+        return "0"
+    return f"{value:+.1f}"
 
 
 def _draw_matrix(

@@ -9,6 +9,10 @@ import numpy as np
 from mkclust.linalg import to_host
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import INK, Display, set_titles
+from mkclust.text import count
+
+# Lines between more clusters would cover the entries.
+MAX_BORDERS = 60
 
 
 @dataclass(eq=False, kw_only=True)
@@ -71,7 +75,8 @@ class SortedKernelDisplay(Display):
         n = sum(sizes.values())
         if len(samples) < n:
             note += f"\n{len(samples):,} of {n:,} samples drawn, clusters in proportion"
-            note += ", from the anchors" * hasattr(model, "anchors_")
+            if hasattr(model, "anchors_"):
+                note += ", from the anchors"
         kernel = kernel[np.ix_(order, order)]
         samples = samples[order]
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
@@ -91,30 +96,31 @@ class SortedKernelDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
-        """Draw similarities as shades, with frames around the clusters."""
+        """Draw similarities as shades, with lines between the clusters."""
         s = len(self.labels)
         sizes = self.sizes or {}
         starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
         ends = np.r_[starts[1:], s]
-        if s > 1:
-            others = self.kernel[~np.eye(s, dtype=bool)]
-        else:
-            others = self.kernel
-
         # A few entries, such as those of samples with themselves, would take all
         # shades.
+        others = self.kernel
+        if s > 1:
+            others = self.kernel[~np.eye(s, dtype=bool)]
         low, high = np.quantile(others, [0.01, 0.99])
-        shades: dict[str, Any] = {
-            "cmap": "Blues",
-            "vmin": low,
-            "vmax": max(high, low + 1e-9),
-        }
-        shades |= {"aspect": "auto", "interpolation": "nearest", "rasterized": True}
-        image = ax.imshow(self.kernel, extent=(0, s, s, 0), **shades)
-        # Lines between more clusters would cover the entries.
-        for border in starts[1:] if len(starts) <= 60 else ():
-            ax.axhline(border, color=INK, linewidth=0.8)
-            ax.axvline(border, color=INK, linewidth=0.8)
+        image = ax.imshow(
+            self.kernel,
+            extent=(0, s, s, 0),
+            cmap="Blues",
+            vmin=low,
+            vmax=max(high, low + 1e-9),
+            aspect="auto",
+            interpolation="nearest",
+            rasterized=True,
+        )
+        if len(starts) <= MAX_BORDERS:
+            for border in starts[1:]:
+                ax.axhline(border, color=INK, linewidth=0.8)
+                ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.
         wide = ends - starts >= s / 32
         middles = ((starts + ends) / 2)[wide]
@@ -123,16 +129,14 @@ class SortedKernelDisplay(Display):
             middles, [f"{cluster} ({sizes[cluster]:,})" for cluster in clusters]
         )
         ax.set_xticks(middles, [f"{cluster}" for cluster in clusters])
-        ax.tick_params(
-            length=0, labelsize=9 if len(clusters) <= 12 else 7.5, labelcolor=INK
-        )
+        size = 7.5
+        if len(clusters) <= 12:
+            size = 9
+        ax.tick_params(length=0, labelsize=size, labelcolor=INK)
         bar = ax.figure.colorbar(image, ax=ax, extend="both", extendfrac=0.02)
         bar.ax.tick_params(labelsize=8, length=2)
         bar.set_label("similarity", fontsize=9)
-        title = (
-            f"Similarities sorted by cluster ({len(sizes)} "
-            f"cluster{'s' * (len(sizes) != 1)})"
-        )
+        title = f"Similarities sorted by cluster ({count(len(sizes), 'cluster')})"
         set_titles(
             ax, title, f"cluster\n{self.note}".strip(), "cluster (number of samples)"
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE = "#2b6ca3", "#d98324"
 # Text and main lines, and what stays in the background.
 INK, FAINT = "#222222", "#8a8a8a"
-# Twelve colors, told apart under deuteranopia and protanopia too; more clusters reuse
+# Twelve colors that differ under deuteranopia and protanopia, too; more clusters reuse
 # them.
 PALETTE: tuple[str, ...] = (
     "#332288",
@@ -27,8 +27,13 @@ PALETTE: tuple[str, ...] = (
     "#EE3377",
     "#66CCEE",
     "#994F00",
+    "#785EF0",
+    "#DDCC77",
+    "#882255",
+    "#222222",
+    "#4477AA",
+    "#661100",
 )
-PALETTE += ("#785EF0", "#DDCC77", "#882255", "#222222", "#4477AA", "#661100")
 
 
 class Display:

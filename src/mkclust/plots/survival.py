@@ -88,7 +88,7 @@ class SurvivalDisplay(Display):
         return 6.2, 3.9 + 0.19 * len(self.curves)
 
     def _words(self) -> str:
-        """Return the median of every cluster, in words."""
+        """Return what the curves and ticks show, in words."""
         return (
             f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} "
             "with an event: the share of each cluster that has had none. Ticks: "
@@ -134,10 +134,13 @@ class SurvivalDisplay(Display):
 
     def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
         """Write a text below the axes, in a row of the table of those at risk."""
-        place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
-        place |= {
-            "textcoords": "offset points",
-            "xytext": (0, -54 - 12 * row),
-            "fontsize": 8.5,
-        }
-        ax.annotate(text, (x, 0), **place, **style)
+        ax.annotate(
+            text,
+            (x, 0),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(0, -54 - 12 * row),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8.5,
+            **style,
+        )

@@ -98,15 +98,17 @@ class KernelWeightsDisplay(Display):
         ):
             ends = side * np.clip(np.nan_to_num(values / (top or 1)), 0, 1)
             ax.barh(rows, ends, height=0.68, color=color)
-            place: dict[str, Any] = {
-                "textcoords": "offset points",
-                "va": "center",
-                "color": INK,
-            }
-            place |= {"xytext": (3 * side, 0), "ha": "left" if side > 0 else "right"}
             for row in rows[::every]:
-                text = f"{values[row]:.{decimals}f}"
-                ax.annotate(text, (ends[row], row), fontsize=size, **place)
+                ax.annotate(
+                    f"{values[row]:.{decimals}f}",
+                    (ends[row], row),
+                    xytext=(3 * side, 0),
+                    textcoords="offset points",
+                    va="center",
+                    ha={1: "left", -1: "right"}[side],
+                    color=INK,
+                    fontsize=size,
+                )
         ax.axvline(0, color=INK, linewidth=0.8)
         # A dollar sign in a name is not a formula.
         names = [shorten(name) for name in self.kernel_names[::every]]
