@@ -9,7 +9,8 @@ from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from mkclust import AverageKKM, KernelBank
 from mkclust.exceptions import NeighborhoodsWarning, UncoveredSamplesWarning
-from mkclust.kernels.neighbors import SharedSimilarities, count_neighbors
+from mkclust.kernels.neighbors import count_neighbors
+from mkclust.linalg import FactoredMatrix
 
 GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
@@ -110,7 +111,7 @@ def tied_views(kind, rng):
 
 
 def entries(kernel):
-    return kernel.toarray() if isinstance(kernel, SharedSimilarities) else kernel
+    return kernel.toarray() if isinstance(kernel, FactoredMatrix) else kernel
 
 
 TIED = ["grid", "copies", "loud", "directions", "words", "distances"]

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
 from mkclust.data.blocks import Blocks
 from mkclust.data.check import (
@@ -19,7 +18,7 @@ from mkclust.data.check import (
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.row_source import RowSubset
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.linalg import is_foreign, namespace, select, to_host
+from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
@@ -31,8 +30,10 @@ def take(table: Any, rows: np.ndarray, is_kernel: bool = False) -> Any:
         return table.take(rows)
     if isinstance(table, pd.DataFrame):
         return table.iloc[rows, rows if is_kernel else slice(None)]
-    if issparse(table):
-        part = table.tocsr()[rows, :]
+    if is_sparse(table):
+        if hasattr(table, "tocsr"):  # not if it is known by sparse factors
+            table = table.tocsr()
+        part = table[rows, :]
         if is_kernel:
             return part[:, rows]
         return part
@@ -184,7 +185,7 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
         return True
     rows = np.flatnonzero(~lacks)
     columns = np.flatnonzero(lacks)
-    return not issparse(table) and bool(
+    return not is_sparse(table) and bool(
         _is_nan(take_columns(take(table, rows), columns)).all()
     )
 
@@ -194,7 +195,7 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
     none = np.zeros(n_rows(table), bool)
     if n_dims(table) != 2 or 0 in table.shape or is_sparse_tensor(table):
         return none
-    if issparse(table):
+    if is_sparse(table):
         entries = table.tocoo()
         rows = entries.coords[0][np.isnan(entries.data)]
         return np.bincount(rows, minlength=len(none)) >= table.shape[1]
@@ -237,11 +238,11 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
         return None
     if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
         return None
-    if not cross and kernel.shape[0] == kernel.shape[1] and not issparse(kernel):
+    if not cross and kernel.shape[0] == kernel.shape[1] and not is_sparse(kernel):
         xp = namespace(kernel)
         if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
             return None
-    if issparse(kernel):
+    if is_sparse(kernel):
         kernel = kernel.tocsr()
 
     zero = zero_rows(kernel)

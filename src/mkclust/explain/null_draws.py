@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.sparse import issparse
 
 from mkclust.data import Samples
 from mkclust.explain.spectral_path import SpectralPath, centered, cluster_for_all_k
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import arrays_to_host, eigvalsh, to_host
+from mkclust.linalg import arrays_to_host, eigvalsh, is_sparse, to_host
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
@@ -168,7 +167,7 @@ class NullDraws:
 
 
 def _can_be_drawn(samples: Samples, model: Any) -> bool:
-    if samples.kind == "kernels" or any(map(issparse, samples.parts)):
+    if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
     bank = model.kernels.fit(samples)
     asked = bank.rules if isinstance(bank.rules, Mapping) else {}

@@ -21,6 +21,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
+    FactoredMatrix,
     copy_array,
     is_foreign,
     namespace,
@@ -92,47 +93,6 @@ class RowBlocks(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SharedSimilarities:
-    """Similarities of samples to training samples: a product of two sparse factors.
-
-    The product has far more entries than its factors, and is written out for some
-    samples at a time.
-    """
-
-    left: Any  # CSR array, (n_rows, q)
-    right: Any  # CSR array, (q, n)
-
-    def part(self, rows: Any, columns: Any = None) -> "SharedSimilarities":
-        """Return those of some rows and columns: slices or indices; None for all."""
-        right = self.right if columns is None else self.right[:, columns]
-        return SharedSimilarities(self.left[rows], right)
-
-    def row_sums(self) -> Float:
-        """Return the sums of the rows, (n_rows,)."""
-        return self.left @ np.asarray(self.right.sum(axis=1)).reshape(-1)
-
-    @property
-    def _is_thin(self) -> bool:
-        """Whether a sparse product takes clearly fewer steps than a dense one."""
-        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
-        return steps <= 0.02 * self.left.shape[0] * np.prod(self.right.shape)
-
-    def toarray(self) -> Float:
-        """Write the similarities out, (n_rows, n)."""
-        if self._is_thin:
-            return (self.left @ self.right).toarray()
-        return self.left.toarray() @ self.right.toarray()
-
-    def add_to(self, matrix: Float, factor: float) -> None:
-        """Add a multiple of the similarities to a matrix, in place."""
-        if not self._is_thin:
-            matrix += factor * self.toarray()
-            return
-        product = (self.left @ self.right).tocoo()
-        matrix[product.row, product.col] += factor * product.data
-
-
-@dataclass(frozen=True, eq=False)
 class Neighborhoods:
     """The neighborhoods of all samples by one kernel."""
 
@@ -155,11 +115,11 @@ class Neighborhoods:
             scipy.sparse.diags_array(counts**-0.5) @ self.members
         )
 
-    def kernel(self) -> SharedSimilarities:
+    def kernel(self) -> FactoredMatrix:
         """Return the similarities of all samples, (n_samples, n_samples)."""
-        return SharedSimilarities(self._memberships, self._memberships.T.tocsr())
+        return FactoredMatrix.symmetric(self._memberships)
 
-    def cross(self, blocks: RowBlocks, samples: np.ndarray) -> SharedSimilarities:
+    def cross(self, blocks: RowBlocks, samples: np.ndarray) -> FactoredMatrix:
         """Return similarities of new samples to training samples, (n_new, n_samples).
 
         Blocks are theirs, and `samples` says which training samples they are, -1 for
@@ -185,7 +145,7 @@ class Neighborhoods:
         own_rows = scale @ scipy.sparse.vstack(own, "csr")
         left = scipy.sparse.hstack([scale @ joins + known_rows, own_rows], "csr")
         shares = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
-        return SharedSimilarities(left, scipy.sparse.vstack([factor.T, shares], "csr"))
+        return FactoredMatrix(left, scipy.sparse.vstack([factor.T, shares], "csr"))
 
     def isolated(self) -> np.ndarray:
         """Return which samples are in no neighborhood but their own, and alone in that."""

@@ -21,7 +21,6 @@ from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
     Neighborhoods,
     RowBlocks,
-    SharedSimilarities,
     by_similarity,
     find_neighborhoods,
     lengths_of,
@@ -29,6 +28,7 @@ from mkclust.kernels.neighbors import (
 )
 from mkclust.kernels.preparations import Preparation
 from mkclust.linalg import (
+    FactoredMatrix,
     arrays_to_host,
     astype,
     empty,
@@ -247,7 +247,7 @@ class ComputedKernel:
     # neighborhoods.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
-    shared: SharedSimilarities | None = field(repr=False)  # its neighborhoods
+    shared: FactoredMatrix | None = field(repr=False)  # its neighborhoods
     share: float  # their share in the kernel
     # None if the samples are not the training samples.
     diagonal: Any = field(repr=False)
@@ -258,7 +258,7 @@ class ComputedKernel:
         """Return the sums of rows, if they are known without computing these."""
         if self.sums is None or self.shared is None:
             return None
-        return (1 - self.share) * self.sums + self.share * self.shared.row_sums()
+        return (1 - self.share) * self.sums + self.share * self.shared.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,8 +395,8 @@ class ComputedKernels(Source):
                     is_all = isinstance(columns, slice) and columns == slice(
                         0, self.n_training
                     )
-                    chosen = None if is_all else columns
-                    made[id(kernel.shared)] = kernel.shared.part(rows, chosen)
+                    chosen = rows if is_all else (rows, columns)
+                    made[id(kernel.shared)] = kernel.shared[chosen]
                 tile = self._with_shared(tile, made[id(kernel.shared)], kernel.share)
             if kernel.diagonal is not None:
                 _set_own(tile, rows, columns, kernel.diagonal)

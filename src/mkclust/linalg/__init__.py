@@ -48,3 +48,4 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
+from mkclust.linalg.factored import FactoredMatrix, is_sparse

@@ -11,6 +11,7 @@ from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
+    FactoredMatrix,
     copy_array,
     eigh,
     eigvalsh,
@@ -66,6 +67,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
             f"{who} is a sparse tensor, and kernels are multiplied as dense ones "
             "there: pass its .to_dense(), or a SciPy sparse matrix of the host"
         )
+    if isinstance(matrix, FactoredMatrix):
+        return matrix
     if scipy.sparse.issparse(matrix):
         check_type(matrix.dtype, who)
         return as_csr(matrix)
@@ -141,6 +144,8 @@ def symmetrized(matrix: Array, who: str) -> Array:
 
     Asymmetry weakens the bound of a certificate: only `EXACT` is ignored.
     """
+    if isinstance(matrix, FactoredMatrix):
+        return matrix
     is_sparse, xp = scipy.sparse.issparse(matrix), namespace(matrix)
     difference = abs(matrix - matrix.T).max() if is_sparse else _asymmetry(matrix)
     if not difference:

@@ -6,7 +6,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from mkclust.linalg import (
     astype,
@@ -14,6 +13,7 @@ from mkclust.linalg import (
     empty,
     is_foreign,
     is_on_accelerator,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -123,7 +123,7 @@ class Array(Kernel):
 
     matrix: Any = field()
     like = property(lambda self: self.matrix)
-    storage = property(lambda self: "sparse" if issparse(self.matrix) else "dense")
+    storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
     def rows(self, index: Any) -> AnyArray:
         return _dense(select(self.matrix, index))
@@ -135,7 +135,7 @@ class Array(Kernel):
         return np.array(matrix.diagonal(), dtype=np.float64)
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        if issparse(self.matrix):
+        if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
         if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(
             self.matrix
@@ -163,19 +163,19 @@ class Factored(Kernel):
         return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> AnyArray:
-        if issparse(self.F):
+        if is_sparse(self.F):
             return np.asarray(
                 self.F.multiply(self.F).sum(axis=1), dtype=np.float64
             ).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        X = V if issparse(self.F) else astype(V, precision_of(self.F))
+        X = V if is_sparse(self.F) else astype(V, precision_of(self.F))
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
 
 def _dense(rows: Any) -> AnyArray:
-    return astype(rows.toarray() if issparse(rows) else rows, "float64")
+    return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
 
 
 class Wrapped(Kernel):

@@ -6,7 +6,6 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from mkclust.data.row_source import RowSource
 from mkclust.linalg import (
@@ -15,6 +14,7 @@ from mkclust.linalg import (
     free_bytes,
     is_foreign,
     is_on_accelerator,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -190,7 +190,7 @@ class MatrixRows(Source):
             (slice(start, stop), ...) if is_foreign(self.matrix) else slice(start, stop)
         )
         rows = self.matrix[part]
-        rows = rows.toarray() if issparse(rows) else rows
+        rows = rows.toarray() if is_sparse(rows) else rows
         return [
             as_numbers(np.array(rows) if isinstance(rows, np.memmap) else rows, "X")
         ]

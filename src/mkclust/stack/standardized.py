@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from scipy.sparse import issparse
-
 from mkclust.linalg import (
     arrays_to_host,
     astype,
     device,
     empty,
     hstack,
+    is_sparse,
     namespace,
     precision_of,
     row_ranges,
@@ -109,7 +108,7 @@ class Standardization:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         thin = hstack(P, zeros((n, 1), cross) + 1 / n)
         products = empty((n_new, thin.shape[1]), cross)
-        fewest = max(1, n_new) if issparse(cross) else FEWEST_ROWS
+        fewest = max(1, n_new) if is_sparse(cross) else FEWEST_ROWS
         # In float64, dense similarities some rows at a time to save memory.
         for part in row_ranges(n_new, n, cross, fewest):
             products[part, :] = astype(cross[part, :], "float64") @ thin
@@ -134,7 +133,7 @@ class Standardization:
         of the ``first``, which the others follow; None for new samples.
         """
         local, xp = self.to_same_device(cross), namespace(cross)
-        rows = astype(cross.toarray() if issparse(cross) else cross, "float64")
+        rows = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
         means, own = xp.mean(rows, axis=1), slice(0, 0)
         if first is not None:
             own = slice(first, first + cross.shape[0])
