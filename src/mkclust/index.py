@@ -209,11 +209,12 @@ def key_of(value: Any) -> Any:
 
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
-    lacks = [index.isna()]
     if index.nlevels > 1:
-        lacks = [np.asarray(codes) < 0 for codes in index.codes]
+        is_missing = np.any([codes < 0 for codes in index.codes], axis=0)
+    else:
+        is_missing = index.isna()
 
-    missing = np.flatnonzero(np.any(lacks, axis=0))
+    missing = np.flatnonzero(is_missing)
     if len(missing):
         raise ValueError(
             f"the index of {owner} lacks {len(missing)} ids, the first in row "
