@@ -386,7 +386,6 @@ def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_
 
 
 def test_what_was_read_as_the_event_is_printed_and_recorded_with_counts():
-    pytest.importorskip("statsmodels")
     _, y = three_clusters(60)
     died = np.arange(60) % 2 == 0
     clinic = {"OS_MONTHS": 1 + 10 * y + np.arange(60) / 60}

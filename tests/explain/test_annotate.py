@@ -1,7 +1,6 @@
 """Variables that were not clustered on: true statistics, calibrated p-values, honest refusals."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -70,7 +69,6 @@ def test_usual_pairs_of_survival_are_tested_by_the_log_rank_statistic_of_statsmo
 
 
 def test_survival_is_tested_by_the_columns_that_are_named_or_refused():
-    pytest.importorskip("statsmodels")
     rng = np.random.default_rng(0)
     table = {"days": rng.exponential(size=60), "sign": rng.integers(2, size=60)}
     table |= {"start_time": rng.normal(size=60), "sex": ["f", "m"] * 30}
@@ -104,13 +102,29 @@ def test_times_without_events_are_not_tested_as_numbers():
     assert "events" in coded["time"].reason
 
 
-def test_without_statsmodels_only_survival_is_left_out(monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsmodels.duration.survfunc", None)
-    table = {"time": np.arange(60.0), "event": np.ones(60), "x": np.arange(60.0)}
-    annotation = annotate(LABELS, table, n_permutations=9)
-    assert "statsmodels" in by_name(annotation)["time, event"].reason
-    assert by_name(annotation)["x"].p_value == 0.1
-    assert list(annotation.survival) == ["time, event"]
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_log_rank_statistic_of_tied_times_is_that_of_statsmodels(k):
+    survfunc = pytest.importorskip("statsmodels.duration.survfunc")
+    rng = np.random.default_rng(k)
+    labels = np.arange(90) % k
+    time = np.ceil(4 * rng.exponential(1 + labels))
+    event = rng.integers(2, size=90)
+    table = {"time": time, "event": event}
+    (test,) = annotate(labels, table, n_permutations=9).tests
+    assert test.statistic == pytest.approx(survfunc.survdiff(time, event, labels)[0])
+
+
+def test_the_log_rank_statistic_of_two_groups_is_that_of_scipy():
+    rng = np.random.default_rng(0)
+    time, event = rng.exponential(1 + LABELS), rng.integers(2, size=60) == 1
+    x, y = (
+        stats.CensoredData.right_censored(time[c == LABELS], ~event[c == LABELS])
+        for c in np.unique(LABELS)[:2]
+    )
+    both = LABELS < 2
+    table = {"time": time[both], "event": event[both]}
+    (test,) = annotate(LABELS[both], table, n_permutations=9).tests
+    assert test.statistic == pytest.approx(stats.logrank(x, y).statistic ** 2)
 
 
 def test_directions_are_medians_of_numbers_and_shares_of_categories():
@@ -156,7 +170,6 @@ UNRELATED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", UNRELATED)
 def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
-    pytest.importorskip("statsmodels")
     rng = np.random.default_rng(3)
     count, n_permutations = (60, 19) if kind == "survival" else (300, 39)
     values = np.empty(count)
@@ -378,7 +391,6 @@ def test_ids_and_columns_of_the_library_are_left_out_and_named():
 
 
 def test_times_in_whole_days_that_all_differ_are_no_ids():
-    pytest.importorskip("statsmodels")
     days = np.random.default_rng(0).permutation(60) + 100
     table = pd.DataFrame({"time": days, "event": np.arange(60) % 2})
     assert [test.test for test in annotate(LABELS, table, n_permutations=9).tests] == [
@@ -406,7 +418,6 @@ FREE = {
 def test_words_that_mean_free_of_the_event_are_read_as_such_and_events_are_counted(
     name,
 ):
-    pytest.importorskip("statsmodels")
     rng = np.random.default_rng(0)
     time, event = (
         rng.exponential(1 + 3 * LABELS),

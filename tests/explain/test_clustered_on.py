@@ -200,7 +200,6 @@ def test_columns_are_compared_on_the_samples_with_values(table, rng, approximati
 
 
 def test_survival_is_not_tested_if_its_times_were_clustered_on(rng):
-    pytest.importorskip("statsmodels")
     survival = {"os_time": rng.exponential(size=N), "os_event": rng.integers(2, size=N)}
     model = fitted(np.column_stack([survival["os_time"], rng.normal(size=(N, 2))]))
     assert names_tested(model, survival) == ([], (NOT_ALL,))

@@ -16,7 +16,6 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 pytest.importorskip("skops")
-pytest.importorskip("statsmodels")
 
 # Other machines are not at hand.
 COMMANDS = [

@@ -35,6 +35,8 @@ FEWEST_VALUES = 2
 # Statistics of permutations that differ by less, relatively, are the same but for
 # rounding.
 ROUNDING = 1e-9
+# Eigenvalues of a covariance below this share of the largest are zero but for rounding.
+RANK_TOLERANCE = 1e-10
 # Adjusted p-values below this are shown with values by cluster, unless there are more
 # clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
@@ -95,11 +97,10 @@ class Annotation:
     @property
     def untested(self) -> list[str]:
         """Untested variables, in a sentence per reason, and the notes."""
-        left_out = self.table[self.table["reason"] != ""].groupby("reason", sort=False)[
-            "variable"
-        ]
+        left_out = self.table[self.table["reason"] != ""]
+        by_reason = left_out.groupby("reason", sort=False)["variable"]
         sentences = [
-            f"Not tested, {reason}: {join_words(names)}." for reason, names in left_out
+            f"Not tested, {reason}: {join_words(names)}." for reason, names in by_reason
         ]
         return [*sentences, *self.notes]
 
@@ -115,10 +116,9 @@ class Annotation:
 
     def adjusted_text(self, value: float) -> str:
         """Return an adjusted p-value, as a bound if it is one."""
-        adjusted = self.table["p_adjusted"]
         is_least = self.table["p_value"] <= (1 + ROUNDING) / (1 + self.n_permutations)
-
-        return p_of_draws(value, adjusted[is_least].max() if is_least.any() else 0.0)
+        least = self.table.loc[is_least, "p_adjusted"].max()
+        return p_of_draws(value, np.nan_to_num(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
@@ -134,25 +134,11 @@ class Annotation:
 
     def summary(self) -> str:
         """Return the tests as a text table, with values per cluster if they differ."""
-        rows = [
-            ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
-        ]
-        for each in self.tests:
-            if not each.reason:
-                numbers = [
-                    f"{each.n_samples:,}",
-                    f"{each.n_missing:,}",
-                    f"{each.statistic:.4g}",
-                ]
-                numbers += [
-                    self.p_text(each.p_value),
-                    self.adjusted_text(each.p_adjusted),
-                ]
-                rows.append([printable(each.variable), each.test, *numbers])
         lines = []
-        if len(rows) > 1:
+        tested = [each for each in self.tests if not each.reason]
+        if tested:
             lines = [
-                text_table(rows),
+                self._table_of_tests(tested),
                 f"p-values are from {self.n_permutations:,} permutations of the "
                 "clusters; adjusted for the number of variables by Benjamini and "
                 "Hochberg.",
@@ -161,14 +147,31 @@ class Annotation:
         if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
             rows = [["by cluster", "", *differences.columns[2:]]]
             for name, value, *numbers in differences.itertuples(index=False):
-                shown = [
-                    "-" if np.isnan(number) else f"{number:.3g}" for number in numbers
-                ]
-                rows.append([printable(name), printable(value), *shown])
+                shown = ["-" if np.isnan(x) else f"{x:.3g}" for x in numbers]
+                rows.append([name, value, *shown])
             lines.append(text_table(rows))
         return "\n".join([*lines, *map(printable, self.untested)])
 
     __repr__ = summary
+
+    def _table_of_tests(self, tests: Sequence[Any]) -> str:
+        """Return tests as a text table, with a line for each."""
+        rows = [
+            ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
+        ]
+        for each in tests:
+            rows.append(
+                [
+                    each.variable,
+                    each.test,
+                    f"{each.n_samples:,}",
+                    f"{each.n_missing:,}",
+                    f"{each.statistic:.4g}",
+                    self.p_text(each.p_value),
+                    self.adjusted_text(each.p_adjusted),
+                ]
+            )
+        return text_table(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +242,7 @@ def annotate(
         with usual names are recognized: ``time`` and ``event``, ``OS.time`` and ``OS``,
         ``OS_MONTHS`` and ``OS_STATUS``, ``days_to_death`` and ``vital_status``, the
         same with PFS and DFS. A time with such a name is not tested as a number if it
-        has no events. Survival needs statsmodels; without it, all else is tested.
+        has no events.
     n_permutations : int, default=999
         Permutations of the clusters.
     random_state : int, default=0
@@ -273,37 +276,33 @@ def annotate(
     for name, variable in variables.items():
         found = _test(name, variable, views, permuted)
         rows.append(found)
-        if variable.test == "log-rank" and (
-            not found.reason or "statsmodels" in found.reason
-        ):
+        if found.reason:
+            continue
+        if variable.test == "log-rank":
             survival[name] = SurvivalDisplay(
                 times=variable.values[0],
                 events=variable.values[1],
                 labels=clusters,
                 time_name=variable.columns[0],
             )
-        if not found.reason:
-            known = variable.known & (clusters >= 0)
-            compared = _middles(variable, clusters, known, survival.get(name))
-            by_cluster += [(name, *each) for each in compared]
+        known = variable.known & (clusters >= 0)
+        compared = _middles(variable, clusters, known, survival.get(name))
+        by_cluster += [(name, *each) for each in compared]
+
     frame = pd.DataFrame(rows, columns=list(_Test._fields))
     made = frame["reason"] == ""
     if made.any():
-        frame.loc[made, "p_adjusted"] = false_discovery_control(
-            frame.loc[made, "p_value"]
-        )
+        adjusted = false_discovery_control(frame.loc[made, "p_value"])
+        frame.loc[made, "p_adjusted"] = adjusted
     middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
 
     notes = _notes(tables, variables)
-    tested = frame.loc[made, "variable"].tolist()
-    notes += [
-        f"{name}: events: {each.n_events:,} of {each.n_samples:,}, "
-        f"{variables[name].event}."
-        for name, each in survival.items()
-        if name in tested
-    ]
+    for name, curves in survival.items():
+        count = f"{curves.n_events:,} of {curves.n_samples:,}"
+        notes.append(f"{name}: events: {count}, {variables[name].event}.")
     notes += _notes_on_groups(permuted)
-    notes += [note] if note else []
+    if note:
+        notes.append(note)
     return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
 
 
@@ -319,30 +318,30 @@ def _test(
     reason = variable.reason or _why_not(variable.values, known, clusters[known])
     reason = reason or why_clustered(views, variable.columns, variable.values)
     found = _Test(
-        name, variable.test, np.nan, np.nan, np.nan, int(known.sum()), 0, reason
+        variable=name,
+        test=variable.test,
+        statistic=np.nan,
+        p_value=np.nan,
+        p_adjusted=np.nan,
+        n_samples=int(known.sum()),
+        n_missing=int((~known).sum()),
+        reason=reason,
     )
-    found = found._replace(n_missing=len(known) - found.n_samples)
     if reason:
         return found
 
-    try:
-        statistic_of = _statistic(
-            variable.test, *(each[known] for each in variable.values)
-        )
-        statistic = statistic_of(clusters[known])
-        least = statistic - ROUNDING * abs(statistic)
-        drawn = [statistic_of(each) for each in permuted.of(name, known)]
-    except ImportError:
-        reason = 'the log-rank test needs statsmodels: pip install "mkclust[survival]"'
-        return found._replace(reason=reason)
-
+    values = [each[known] for each in variable.values]
+    statistic_of = _statistic(variable.test, *values)
+    statistic = statistic_of(clusters[known])
     if not np.isfinite(statistic):
         reason = "the clusters have no common times at which they could differ"
         return found._replace(statistic=statistic, reason=reason)
-    n_larger = sum(not each < least for each in drawn)
-    return found._replace(
-        statistic=statistic, p_value=(1 + n_larger) / (1 + len(drawn))
-    )
+
+    drawn = np.array([statistic_of(each) for each in permuted.of(name, known)])
+    is_smaller = drawn < statistic - ROUNDING * abs(statistic)
+    n_as_large = int(np.sum(~is_smaller))  # unknown ones count as large
+    p_value = (1 + n_as_large) / (1 + len(drawn))
+    return found._replace(statistic=statistic, p_value=p_value)
 
 
 def _notes(
@@ -355,7 +354,8 @@ def _notes(
         if each.id_column
     ]
     unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
-    notes += [UNCLEAR_EVENTS.format(join_words(unclear))] if unclear else []
+    if unclear:
+        notes.append(UNCLEAR_EVENTS.format(join_words(unclear)))
     notes += [
         f"Not tested in {each.name!r}: {each.reasons}."
         for each in tables
@@ -426,14 +426,13 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(
             f"labels: {n_missing} of {len(values)} are missing: drop these samples"
         )
-    names, numbers = np.unique(values[values != UNCOVERED], return_inverse=True)
+    if index is None:
+        index = len(values)
+    is_covered = values != UNCOVERED
+    names, numbers = np.unique(values[is_covered], return_inverse=True)
     clusters = np.full(len(values), -1)
-    clusters[values != UNCOVERED] = numbers
-    return (
-        clusters,
-        [str(name) for name in names],
-        len(values) if index is None else index,
-    )
+    clusters[is_covered] = numbers
+    return clusters, [str(name) for name in names], index
 
 
 def _variables(
@@ -487,14 +486,13 @@ def _why_no_variable(table: AlignedTable, name: str) -> str:
 
 
 def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
-    """Return the names, values, levels and tests of all columns of a table."""
+    """Yield the name, the test, the values and the levels of every column."""
     for place, name in enumerate(table.columns):
-        column = table.numbers[:, [place]]
-        values = (
-            column.toarray() if issparse(column) else np.asarray(column, dtype=float)
-        )[:, 0]
-        is_binary = len(np.unique(values[np.isfinite(values)])) == 2
-        yield name, "chi-square" if is_binary else "Kruskal-Wallis", values, ()
+        values = table.column(place)
+        test = "Kruskal-Wallis"
+        if len(np.unique(values[np.isfinite(values)])) == 2:
+            test = "chi-square"
+        yield name, test, values, ()
     for name, category in table.categories:
         codes = np.where(category.codes < 0, np.nan, category.codes)
         yield name, "chi-square", codes, tuple(category.categories)
@@ -504,24 +502,24 @@ def _middles(
     variable: _Variable, clusters: np.ndarray, known: np.ndarray, survival: Any
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the compared quantities, each with its value in every cluster."""
-    each = range(clusters.max() + 1)
+    every = range(clusters.max() + 1)
     if variable.test == "log-rank":
-        yield (
-            "median time",
-            *(survival.medians.get(cluster, np.nan) for cluster in each),
-        )
+        medians = survival.medians
+        yield "median time", *(medians.get(cluster, np.nan) for cluster in every)
         return
+
     values = pd.Series(variable.values[0][known]).groupby(clusters[known])
     if variable.test == "Kruskal-Wallis":
-        yield "median", *values.median().reindex(each)
+        yield "median", *values.median().reindex(every)
         return
-    shares = values.value_counts(normalize=True).unstack(fill_value=0).reindex(each)
-    for level in shares.columns[-1:] if shares.shape[1] == 2 else shares.columns:
+
+    shares = values.value_counts(normalize=True).unstack(fill_value=0).reindex(every)
+    if shares.shape[1] == 2:
+        shares = shares.iloc[:, 1:]  # the other one is the rest
+    for level in shares.columns:
+        name = f"{level:g}"
         if variable.levels:
             name = variable.levels[int(level)]
-        else:
-            name = f"{level:g}"
-
         yield f"share of {name}", *shares[level]
 
 
@@ -548,16 +546,7 @@ def _statistic(
 ) -> Callable[[np.ndarray], float]:
     """Return a statistic of groups; NaN for log-rank if none meet at risk."""
     if test == "log-rank":
-        from statsmodels.duration.survfunc import survdiff
-
-        def log_rank(groups: np.ndarray) -> float:
-            try:
-                with np.errstate(all="ignore"):
-                    return float(survdiff(values, events[0].astype(int), groups)[0])
-            except np.linalg.LinAlgError:
-                return np.nan
-
-        return log_rank
+        return _log_rank(values, events[0] == 1)
     if test == "chi-square":  # without a correction for continuity
         marks = (values[:, None] == np.unique(values)).astype(float)
         scores = (marks - marks.mean(axis=0)) / np.sqrt(marks.mean(axis=0))
@@ -571,3 +560,38 @@ def _statistic(
         return float((np.square(members @ scores).sum(axis=1) / sizes).sum())
 
     return between_groups
+
+
+def _log_rank(times: Float, is_event: np.ndarray) -> Callable[[np.ndarray], float]:
+    """Return the log-rank statistic of groups, chi-square without differences.
+
+    At each time of an event, the number of events in a group is compared with its share
+    of all samples at risk; under the hypothesis it is hypergeometric.
+    """
+    order = np.argsort(times, kind="stable")
+    steps, step_of, n_events = np.unique(
+        times[is_event], return_inverse=True, return_counts=True
+    )
+    firsts = np.searchsorted(times[order], steps)
+    n_at_risk = len(times) - firsts
+    variances = n_events * (n_at_risk - n_events) / np.maximum(n_at_risk - 1, 1)
+
+    def statistic(groups: np.ndarray) -> float:
+        _, numbers = np.unique(groups, return_inverse=True)
+        members = np.eye(numbers.max() + 1)[numbers]
+        at_risk = members[order][::-1].cumsum(axis=0)[::-1][firsts]
+        shares = at_risk / n_at_risk[:, None]
+        events = np.zeros(shares.shape)
+        np.add.at(events, step_of, members[is_event])
+        excess = (events - n_events[:, None] * shares).sum(axis=0)
+
+        # Written so that it is exactly zero if no two groups are at risk together.
+        covariance = -(shares * variances[:, None]).T @ shares
+        np.fill_diagonal(covariance, variances @ (shares * (1 - shares)))
+        if not covariance.any():
+            return np.nan
+        # Excesses sum to zero, and so does every row of their covariance.
+        inverse = np.linalg.pinv(covariance, rcond=RANK_TOLERANCE, hermitian=True)
+        return float(excess @ inverse @ excess)
+
+    return statistic

@@ -39,7 +39,7 @@ def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
 
 
 def observed_samples(model: Any) -> dict[str, np.ndarray]:
-    """Return the samples of every view that lacks some, by their numbers."""
+    """Return the samples that each view has; nothing if no view lacks any."""
     observed = getattr(model, "observed_", None)
     if observed is None:
         return {}

@@ -17,6 +17,7 @@ from mkclust.explain.id_of_rows import with_ids
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.text import join_words
+from mkclust.types import Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +46,18 @@ class AlignedTable:
     @property
     def n_missing(self) -> int:
         """Number of empty cells."""
-        if issparse(self.numbers):
-            numbers = self.numbers.data
-        else:
-            numbers = self.numbers
+        numbers = self.numbers
+        if issparse(numbers):
+            numbers = numbers.data
+        n_levels = sum(each.isna().sum() for _, each in self.categories)
+        return int(np.isnan(numbers).sum() + n_levels)
 
-        return int(
-            np.isnan(numbers).sum()
-            + sum(each.isna().sum() for _, each in self.categories)
-        )
+    def column(self, place: int) -> Float:
+        """Return a column of numbers."""
+        values = self.numbers[:, [place]]
+        if issparse(values):
+            values = values.toarray()
+        return np.asarray(values, dtype=float)[:, 0]
 
     def is_id(self, name: str) -> bool:
         """Return whether a column looks like ids of the samples."""
@@ -61,17 +65,9 @@ class AlignedTable:
         if name in categories:
             return looks_like_an_id(name, categories[name])
 
-        column = self.numbers[:, [self.columns.index(name)]]
-        if issparse(column):
-            values = column.toarray()
-        else:
-            values = np.asarray(column)
-
-        values = values[:, 0]
-        is_complete = bool(np.isfinite(values).all())
-        if name in self.whole and is_complete:
-            values = values.astype(np.int64)
-
+        values = self.column(self.columns.index(name))
+        if name in self.whole and np.isfinite(values).all():
+            return looks_like_an_id(name, values.astype(np.int64))
         return looks_like_an_id(name, values)
 
 

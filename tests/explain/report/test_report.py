@@ -275,7 +275,6 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     assert all(
         sentence in page.sections["annotation"] for sentence in annotation.untested
     )
-    pytest.importorskip("statsmodels")
     assert re.search(r"events: \d+ of 60, OS_STATUS = 1\.", page.sections["annotation"])
     sizes = np.bincount(fitted.labels_)
     figures = page.figures
