@@ -6,10 +6,10 @@ levels, which these columns have to tell apart. Functions of columns are recogni
 `mkclust.explain.derived`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -87,9 +87,9 @@ class ClusteredView:
 
     def entries(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
         """Return some rows, by their numbers in the view, of all columns or of some."""
-        every: Any = (
-            self.rows if columns is None else select(self.rows, columns, axis=1)
-        )
+        every: Any = self.rows
+        if columns is not None:
+            every = select(every, columns, axis=1)
         return np.asarray(to_host(dense_rows(select(every, rows))), dtype=float)
 
     def columns_among(self, samples: np.ndarray) -> Columns:
@@ -127,48 +127,53 @@ class ClusteredView:
         """Return whether a variable is one of the columns, or of the categories."""
         known = self.known(values)
         values = values[self.samples[known]]
-        _, firsts, codes, counts = np.unique(
-            values, return_index=True, return_inverse=True, return_counts=True
+        levels = _Levels(
+            *np.unique(
+                values, return_index=True, return_inverse=True, return_counts=True
+            )
         )
-        if not self.n_columns or len(counts) < 2:  # on the samples that were kept
+        if not self.n_columns or len(levels.values) < 2:
             return False
-        by_levels = 2 * len(counts) <= len(codes)
-        few = np.argsort(codes, kind="stable")
-        few = few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)]
-        if by_levels:
-            few = np.union1d(few, firsts)
-        else:
-            few = np.unique(few)
+
+        columns, n_rivals = self._candidates(levels, known)
+        entries = self.entries(known, columns)
+        is_same = _explained(entries, levels.codes, levels.are_few) >= SAME
+        least_bits = CERTAIN_BITS + np.log2(n_rivals)
+        if not levels.are_few:
+            is_certain = is_same & (log2_orders(levels.counts) >= least_bits)
+            return bool((is_certain | _same_values(entries, values, least_bits)).any())
+
+        # Some columns together have to tell all levels from each other.
+        certain = [
+            column
+            for column in entries.T[is_same]
+            if _bits_of_levels(column, levels.codes) >= least_bits
+        ]
+        if not certain:
+            return False
+        rows = np.column_stack(certain)[levels.firsts]
+        return len(np.unique(rows, axis=0)) == len(rows)
+
+    def _candidates(
+        self, levels: "_Levels", known: np.ndarray
+    ) -> tuple[np.ndarray, int]:
+        """Return the columns that few samples do not rule out, and how many might be.
+
+        A variable of few levels can agree by chance with columns of few levels only.
+        """
+        few = np.argsort(levels.codes, kind="stable")
+        few = np.unique(few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)])
+        if levels.are_few:
+            few = np.union1d(few, levels.firsts)
 
         entries = self.entries(known[few])
-        columns = np.flatnonzero(
-            _explained(entries, codes[few], by_levels) >= SAME_OF_FEW
-        )
+        shares = _explained(entries, levels.codes[few], levels.are_few)
         n_rivals = entries.shape[1]
-        if by_levels:  # only columns with as few levels could agree by chance
-            n_levels = 1 + np.count_nonzero(
-                np.diff(np.sort(entries, axis=0), axis=0), axis=0
-            )
-            n_rivals = max(np.count_nonzero(n_levels <= len(counts)), 1)
-        entries = self.entries(known, columns)
-        is_same = _explained(entries, codes, by_levels) >= SAME
-        least = CERTAIN_BITS + np.log2(n_rivals)
-        if by_levels:
-            is_certain = is_same
-            for place in np.flatnonzero(is_same):
-                is_certain[place] = _bits_of_levels(entries[:, place], codes) >= least
-        else:  # the values say more than the ranks if samples are few
-            shares = np.square(standard(entries).T @ standard(values))
-            bits = (1 - len(known) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
-            is_certain = is_same & (log2_orders(counts) >= least)
-            is_certain |= (shares >= SAME) & (bits >= least)
-        found = entries[:, is_certain]
-        if by_levels:
-            n_told = len(np.unique(found[firsts], axis=0))
-        else:
-            n_told = len(firsts)
-
-        return found.shape[1] > 0 and n_told == len(firsts)
+        if levels.are_few:
+            steps = np.diff(np.sort(entries, axis=0), axis=0)
+            n_levels = 1 + np.count_nonzero(steps, axis=0)
+            n_rivals = max(np.count_nonzero(n_levels <= len(levels.values)), 1)
+        return np.flatnonzero(shares >= SAME_OF_FEW), n_rivals
 
     def has_function(self, values: Float) -> bool:
         """Return whether a variable is a function of one column or category."""
@@ -192,6 +197,20 @@ class ClusteredView:
             is_level &= ~marks[:, fill]
         levels = marks[is_level].argmax(axis=1)
         return is_merge(values[is_level], levels, len(self.categories))
+
+
+class _Levels(NamedTuple):
+    """The different values of a variable, as `numpy.unique` returns them."""
+
+    values: np.ndarray
+    firsts: np.ndarray  # the first sample with each value
+    codes: np.ndarray  # the value of each sample
+    counts: np.ndarray  # how many samples have each value
+
+    @property
+    def are_few(self) -> bool:
+        """Whether samples have the same values so often that only these count."""
+        return 2 * len(self.values) <= len(self.codes)
 
 
 def why_clustered(
@@ -237,27 +256,7 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
             "The model was fitted on kernels, so that it cannot be known which "
             "variables these were computed from: leave them out."
         )
-    if kernel_source(labels) == "bank":
-        bank = labels.bank_
-        columns = labels.bank_.columns_
-        observed = observed_samples(only_covered(labels))
-        everyone = np.arange(len(labels.labels_))
-        if labels._covered is not None:
-            everyone = labels._covered
-
-        rows = {
-            view: (everyone[observed.get(view, slice(None))], array)
-            for view, array in bank.views_.items()
-            if not RULES[bank.rules_[view]].of_pairs
-        }
-    else:
-        columns = source.given.columns
-        rows = source.rows
-        if labels._covered is not None:
-            rows = {
-                view: (labels._covered[some], part)
-                for view, (some, part) in rows.items()
-            }
+    columns, rows = _columns_and_rows(labels)
     of_marks: dict[str, Any] = {}
     fills: dict[str, Float | None] = {}
     categories: dict[str, list[Category]] = {}
@@ -267,17 +266,19 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         parts = encoder.parts(table)
         fills[parts[0]] = encoder.medians
         categories[parts[-1]] = _categories(encoder)
-    views = [
-        ClusteredView(
-            tuple(
-                str(of_marks.get(column, column)) for column in columns.get(view, ())
-            ),
-            *rows.get(view, (np.arange(0), None)),
-            fills=fills.get(view),
-            categories=categories.get(view, ()),
+    views = []
+    for name in source.given.names:
+        names = [str(of_marks.get(column, column)) for column in columns.get(name, ())]
+        samples, array = rows.get(name, (np.arange(0), None))
+        views.append(
+            ClusteredView(
+                sources=tuple(names),
+                samples=samples,
+                rows=array,
+                fills=fills.get(name),
+                categories=categories.get(name, ()),
+            )
         )
-        for view in source.given.names
-    ]
     unknown = [repr(view) for view in source.given.names if view not in rows]
     if unknown:
         return views, (
@@ -287,16 +288,47 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
     return views, NOT_ALL
 
 
+def _columns_and_rows(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the columns of each view, and its samples with their rows, if kept."""
+    everyone = np.arange(len(model.labels_))
+    if model._covered is not None:
+        everyone = model._covered
+
+    if kernel_source(model) == "bank":
+        bank = model.bank_
+        observed = observed_samples(only_covered(model))
+        return bank.columns_, {
+            view: (everyone[observed.get(view, slice(None))], array)
+            for view, array in bank.views_.items()
+            if not RULES[bank.rules_[view]].of_pairs
+        }
+    rows = model._source.rows.items()
+    columns = model._source.given.columns
+    return columns, {view: (everyone[some], part) for view, (some, part) in rows}
+
+
 def _categories(encoder: TableEncoder) -> list[Category]:
     """Return the columns of each category in the view of the categories of a table."""
     found = []
     start = 0
     for place, levels in encoder.levels.items():
         columns = np.arange(start, start + len(levels))
-        fill = encoder.fill_levels.get(place)
-        found.append((columns, None if fill is None else levels.index(fill)))
+        filled = None
+        if place in encoder.fill_levels:
+            filled = levels.index(encoder.fill_levels[place])
+        found.append((columns, filled))
         start += len(levels)
     return found
+
+
+def _same_values(entries: Float, values: Float, least_bits: float) -> np.ndarray:
+    """Return which columns have the values of a variable, up to shift and scale.
+
+    For few samples, the values say more than their ranks.
+    """
+    shares = np.square(standard(entries).T @ standard(values))
+    bits = (1 - len(values) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
+    return (shares >= SAME) & (bits >= least_bits)
 
 
 def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
@@ -312,9 +344,7 @@ def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of each column's ranks that levels or ranks explain."""
     given: Any = standard(rankdata(codes))
     if by_levels:
-        given = csr_array(
-            (1 / np.sqrt(np.bincount(codes))[codes], (np.arange(len(codes)), codes))
-        )
-    return np.square(np.atleast_2d(given.T @ standard(rankdata(entries, axis=0)))).sum(
-        axis=0
-    )
+        weights = 1 / np.sqrt(np.bincount(codes))[codes]
+        given = csr_array((weights, (np.arange(len(codes)), codes)))
+    explained = given.T @ standard(rankdata(entries, axis=0))
+    return np.square(np.atleast_2d(explained)).sum(axis=0)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -80,16 +80,16 @@ class Description:
     def names(self) -> tuple[str, ...]:
         """A short name of each cluster, from the features that set it apart most."""
         names = [""] * len(self.sizes)
-        for most in range(IN_NAME, MOST_IN_NAME + 1):
-            for c in [
-                c for c, name in enumerate(names) if names.count(name) > 1 or not name
-            ]:
-                words = map(_phrase, self.strongest(c, most))
-                names[c] = ", ".join(words) or "nothing stands out"
-        numbered = enumerate(names)
-        return tuple(
-            f"{name} ({c})" if names.count(name) > 1 else name for c, name in numbered
-        )
+        ambiguous = list(range(len(names)))
+        for n_features in range(IN_NAME, MOST_IN_NAME + 1):
+            for cluster in ambiguous:
+                words = map(_phrase, self.strongest(cluster, n_features))
+                names[cluster] = ", ".join(words) or "nothing stands out"
+            ambiguous = [c for c, name in enumerate(names) if names.count(name) > 1]
+
+        for cluster in ambiguous:
+            names[cluster] += f" ({cluster})"
+        return tuple(names)
 
     def strongest(self, cluster: int, most: int) -> list[Any]:
         """Return the rows of a cluster whose differences are large."""
@@ -108,15 +108,16 @@ class Description:
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
         """Draw the strongest features of every cluster, in new axes or given ones."""
-        rows = [
-            row for c in range(len(self.sizes)) for row in self.strongest(c, n_features)
-        ]
-        titles = {(row.view, row.feature): _title(row) for row in rows}
-        values = [self.profiles[key] for key in titles]
-        names = list(titles.values())
-        return DescriptionDisplay(
-            features=names, differences=values, sizes=self.sizes
-        ).plot(ax)
+        titles = {}
+        for cluster in range(len(self.sizes)):
+            for row in self.strongest(cluster, n_features):
+                titles[row.view, row.feature] = _title(row)
+        display = DescriptionDisplay(
+            features=list(titles.values()),
+            differences=[self.profiles[key] for key in titles],
+            sizes=self.sizes,
+        )
+        return display.plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size and its most distinctive features."""
@@ -191,43 +192,34 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
         clusters = labels[table.samples[known]]
         places = np.arange(len(known))
         members = csr_array((np.ones(len(known)), (clusters, places)), (k, len(known)))
-        levels, marks = _level_marks(table)
-        of_levels = table.name
-        if table.columns:
-            of_levels = of_categories(table.name)
-
-        for view, features, values in (
-            (table.name, table.columns, table.numbers),
-            (of_levels, levels, marks),
-        ):
+        for view, features, values in _features(table):
             frame, standardized = _strongest(
                 features, values[known], members, n_features
             )
-            frames.append(
-                frame.assign(view=view, n_missing=n - frame["n_in"] - frame["n_out"])
-            )
+            n_missing = n - frame["n_in"] - frame["n_out"]
+            frames.append(frame.assign(view=view, n_missing=n_missing))
             for place in frame["place"].unique():
                 profiles[view, features[place]] = standardized[:, place]
-        lacking += [f"{table.name!r} {len(known):,}"] * (len(known) < n)
+        if len(known) < n:
+            lacking.append(f"{table.name!r} {len(known):,}")
+
     notes = [
         f"Left out of {each.name!r}: {each.reasons}."
         for each in aligned
         if each.skipped
     ]
     if lacking:
-        notes.append(
-            f"Compared on the samples that have values, of {n:,}: "
-            f"{join_words(lacking)}."
-        )
+        words = join_words(lacking)
+        notes.append(f"Compared on the samples that have values, of {n:,}: {words}.")
+
+    frame = pd.concat(frames)[COLUMNS]
     # Stable: views and effects stay in their order.
-    frame = pd.concat(frames)[COLUMNS].sort_values(
-        "cluster", kind="stable", ignore_index=True
-    )
+    frame = frame.sort_values("cluster", kind="stable", ignore_index=True)
     means = frame[["mean_in", "mean_out"]]
+    largest = means.abs().max(axis=1)
     # What centering has left of a mean of zero is rounding.
-    frame[means.columns] = means.mask(
-        means.abs().lt(1e-12 * means.abs().max(axis=1), axis=0), 0.0
-    )
+    is_rounding = means.abs().lt(ROUNDING * largest, axis=0)
+    frame[means.columns] = means.mask(is_rounding, 0.0)
     return Description(frame, tuple(sizes.tolist()), tuple(notes), profiles)
 
 
@@ -241,22 +233,29 @@ def _title(row: Any) -> str:
 
 def _phrase(row: Any) -> str:
     """Return a feature and its direction: "high age" or "not smoker"."""
-    high, low = ("high ", "low ") if row.kind == "mean" else ("", "not ")
-    return (high if row.effect > 0 else low) + _title(row)
+    words = {"mean": ("low ", "high "), "share": ("not ", "")}[row.kind]
+    return words[int(row.effect > 0)] + _title(row)
 
 
 def views_of_features(model: Any, samples: Any) -> list[str]:
     """Return the views whose columns are features that can describe clusters."""
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return []
+    if model.n_clusters == 1:
+        return []
     # Columns of links and of distances are samples, not features.
     of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}
-    names = [
-        name for name in samples.names if model.bank_.rules_.get(name) not in of_pairs
-    ]
-    if model.n_clusters > 1:
-        return names
-    return []
+    rules = model.bank_.rules_
+    return [name for name in samples.names if rules.get(name) not in of_pairs]
+
+
+def _features(table: AlignedTable) -> list[tuple[str, Sequence[str], Any]]:
+    """Return the numbers of a table, and its levels, as views with their features."""
+    levels, marks = _level_marks(table)
+    of_levels = table.name
+    if table.columns:
+        of_levels = of_categories(table.name)
+    return [(table.name, table.columns, table.numbers), (of_levels, levels, marks)]
 
 
 def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
@@ -264,12 +263,13 @@ def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
     names = list[str]()
     columns = [np.empty((len(table.samples), 0))]
     for name, category in table.categories:
-        is_truth = set(category.categories) <= {"False", "True"}
-        for level in ["True"] if is_truth else category.categories:
-            columns.append(
-                np.where(category.isna(), np.nan, category == level)[:, None]
-            )
-            names.append(name if is_truth else f"{name}={level}")
+        titles = {level: f"{name}={level}" for level in category.categories}
+        if titles.keys() <= {"False", "True"}:
+            titles = {"True": name}
+        for level, title in titles.items():
+            marks = np.where(category.isna(), np.nan, category == level)
+            columns.append(marks[:, None])
+            names.append(title)
     return names, np.hstack(columns)
 
 
@@ -279,9 +279,8 @@ def _strongest(
     """Return the most different features of each cluster, and all differences."""
     is_binary, contrast = _contrast(values, members)
     # Two levels of a category say the same: only the more frequent one counts.
-    categories = (
-        pd.Series(features, dtype=object).where(is_binary).str.extract("(.*?)=")[0]
-    )
+    named = pd.Series(features, dtype=object).where(is_binary)
+    categories = named.str.extract("(.*?)=")[0]
     is_paired = np.zeros(len(is_binary), bool)
     for pair in categories.groupby(categories).groups.values():
         shares = contrast["mean_in"][:, pair].sum(axis=1)
@@ -304,67 +303,94 @@ def _strongest(
     return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
 
 
+class _Moments(NamedTuple):
+    """Sums over the samples of each cluster, (k, d), of columns that are scaled.
+
+    Squares of numbers that are scaled and, if dense, centered neither overflow nor
+    cancel.
+    """
+
+    counts: Float  # samples with a value
+    sums: Float
+    squares: Float
+    scales: Float  # what each column was divided by, (d,)
+    means: Float  # what was subtracted from each column then, (d,)
+    is_binary: np.ndarray  # (d,)
+
+
+def _sparse_moments(table: csr_array, members: csr_array) -> _Moments:
+    """Return the moments of a sparse table, whose zeros count and are not stored."""
+    table.sum_duplicates()
+    is_missing = ~np.isfinite(table.data)
+    table.data[is_missing] = 0.0
+    missing = csr_array((is_missing * 1.0, table.indices, table.indptr), table.shape)
+    largest = np.zeros(table.shape[1])
+    np.maximum.at(largest, table.indices, np.abs(table.data))
+    scales = np.where(largest > 0, largest, 1.0)
+
+    table.data /= scales[table.indices]
+    squared = table * table
+    is_off = abs(squared - table).sum(axis=0) > 0
+    return _Moments(
+        counts=members.sum(axis=1)[:, None] - (members @ missing).toarray(),
+        sums=(members @ table).toarray(),
+        squares=(members @ squared).toarray(),
+        scales=scales,
+        means=np.zeros(len(scales)),
+        is_binary=(scales == 1) & ~is_off,
+    )
+
+
+def _dense_moments(table: Float, members: csr_array) -> _Moments:
+    """Return the moments of a dense table; shares are exact as they are."""
+    is_missing = ~np.isfinite(table)
+    table = np.where(is_missing, 0.0, table)
+    largest = np.abs(table).max(axis=0, initial=0.0)
+    scales = np.where(largest > 0, largest, 1.0)
+    table = table / scales
+
+    is_binary = (scales == 1) & (table * table == table).all(axis=0)
+    n_known = np.maximum((~is_missing).sum(axis=0), 1)
+    means = np.where(is_binary, 0.0, table.sum(axis=0) / n_known)
+    centered = np.where(is_missing, 0.0, table - means)
+    return _Moments(
+        counts=members @ (~is_missing).astype(float),
+        sums=members @ centered,
+        squares=members @ centered**2,
+        scales=scales,
+        means=means,
+        is_binary=is_binary,
+    )
+
+
 def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
     """Return which columns are binary, and compare each cluster with the rest."""
-    sparse = issparse(table)
-    block: Any = (
-        csr_array(table, dtype=float, copy=True) if sparse else np.array(table, float)
-    )
-    entries = block
-    if sparse:
-        entries = block.data
-
-    missing: Any = ~np.isfinite(entries) * 1.0
-    entries[missing > 0] = 0.0
-    if sparse:
-        missing = csr_array((missing, block.indices, block.indptr), block.shape)
-    n_in = members.sum(axis=1)[:, None] - _dense(members @ missing)
-    n = n_in.sum(axis=0)
-    if block.shape[0]:
-        sizes = _dense(abs(block).max(axis=0))
+    if issparse(table):
+        moments = _sparse_moments(csr_array(table, dtype=float, copy=True), members)
     else:
-        sizes = np.zeros(block.shape[1])
+        moments = _dense_moments(np.asarray(table, float), members)
 
-    # Squares of numbers that are scaled and, if dense, centered neither overflow nor
-    # cancel.
-    scales = np.where(sizes > 0, sizes, 1.0)
-    block = block * (1 / scales)
-    is_binary = (scales == 1) & (_dense(abs(block * block - block).sum(axis=0)) == 0)
-    means = np.zeros(len(scales))
-    if not sparse:
-        # Shares are exact as they are.
-        means = np.where(is_binary, 0.0, block.sum(axis=0) / np.maximum(n, 1))
-        block = np.where(missing, 0.0, block - means)
-    sums = _dense(members @ block)
-    squares = _dense(members @ (block * block))
+    n_in = moments.counts
+    n = n_in.sum(axis=0)
     n_out = n - n_in
-    total_sum = sums.sum(axis=0)
-    total = squares.sum(axis=0)
+    sums = moments.sums.sum(axis=0)
+    squares = moments.squares.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_in = sums / n_in
-        mean_out = (total_sum - sums) / n_out
-    of_all = np.maximum(total - total_sum**2 / np.maximum(n, 1), 0)
+        mean_in = moments.sums / n_in
+        mean_out = (sums - moments.sums) / n_out
+
+    of_all = np.maximum(squares - sums**2 / np.maximum(n, 1), 0)
     # One number throughout, but for rounding; centering has removed a part of the mean.
-    is_constant = of_all <= ROUNDING * np.maximum(total, n * means**2)
-    within = (
-        total
-        - n_in * np.nan_to_num(mean_in) ** 2
-        - n_out * np.nan_to_num(mean_out) ** 2
-    )
-    variance = np.maximum(within, 0) / np.maximum(n - 2, 1)
+    is_constant = of_all <= ROUNDING * np.maximum(squares, n * moments.means**2)
+    between = n_in * np.nan_to_num(mean_in) ** 2 + n_out * np.nan_to_num(mean_out) ** 2
+    variance = np.maximum(squares - between, 0) / np.maximum(n - 2, 1)
     least = LEAST_SPREAD**2 * of_all / np.maximum(n - 1, 1)
     spread = np.sqrt(np.maximum(variance, least))
     difference = np.where(is_constant, 0.0, mean_in - mean_out)
-    return is_binary, {
+    return moments.is_binary, {
         "n_in": n_in,
         "n_out": n_out,
-        "mean_in": (mean_in + means) * scales,
-        "mean_out": (mean_out + means) * scales,
+        "mean_in": (mean_in + moments.means) * moments.scales,
+        "mean_out": (mean_out + moments.means) * moments.scales,
         "standardized": difference / np.where(is_constant | (spread == 0), 1.0, spread),
     }
-
-
-def _dense(matrix: Any) -> Float:
-    if issparse(matrix):
-        return matrix.toarray()
-    return np.asarray(matrix)

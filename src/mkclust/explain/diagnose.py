@@ -303,7 +303,7 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
-    """Return how clusters of single kernels, or of all but one, compare."""
+    """Return a table of what kernels give alone, and what the others give."""
     k = model.n_clusters
     rows = []
     rounding = rounding_of_entries(stack)

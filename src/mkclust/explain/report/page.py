@@ -192,7 +192,7 @@ def load_environment() -> Any:
 
 
 def _own_settings(model: Any) -> list[str]:
-    """Return the parameters of a model that differ from their defaults, as text."""
+    """Return the parameters that only this method has, as text."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
     if getattr(model, "anchor_", None) is not None:
