@@ -1,6 +1,6 @@
 """Everything that the report of a fit says, computed by `mkclust.explain`."""
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,18 +9,19 @@ import pandas as pd
 from mkclust.data import Samples
 from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation, annotate
-from mkclust.explain.describe import describe, views_of_features
-from mkclust.explain.diagnose import diagnose
+from mkclust.explain.describe import Description, describe, views_of_features
+from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
-from mkclust.explain.sample_scores import sample_scores
+from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
+from mkclust.methods.agreement import Agreement
 from mkclust.methods.same_input import is_approximated, known_again
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
@@ -29,6 +30,90 @@ from mkclust.plots.sampling import sample_clusters
 MAX_REFITTED = 1.6e7
 # Samples for a refit, however few kernels there are.
 MAX_SAMPLES = 2000
+# Entries of kernels, times the slowness of the method, for refits without each of them.
+MAX_DIAGNOSED = 6e7
+# Unstable samples that are listed.
+MOST_LISTED = 25
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything that the report of a fit says, None for what is unknown."""
+
+    model: Any
+    X: Any
+    y: np.ndarray | None  # given classes, in the order of the labels
+    ids: list[str]
+    n_filled: int  # empty cells that were filled
+    annotation: Annotation | None
+    scores: SampleScores
+    description: Description | None
+    diagnosis: Diagnosis | None
+    agreed_ari: float | None  # with the clusters that the views agree on
+    stability: Stability | None
+    suggestion: NumberOfClusters | None
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The cluster of each sample, -1 without one."""
+        return np.asarray(self.model.labels_)
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which samples have a cluster."""
+        return self.labels >= 0
+
+    @property
+    def unknown(self) -> list[str]:
+        """The ids of the samples without a cluster."""
+        return [self.ids[place] for place in np.flatnonzero(~self.known)]
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """What the kernels share, None for a single one."""
+        if len(self.model.kernel_names_) == 1:
+            return None
+        return self.model.agreement_
+
+    @property
+    def gap(self) -> str | None:
+        """The certified relative gap, None if the method certifies nothing."""
+        gap = getattr(self.model, "duality_gap_", None)
+        if gap is None:
+            return None
+        return f"{gap:.0e}" if gap > 0 else "0"
+
+    @property
+    def clusters(self) -> pd.DataFrame:
+        """Sizes, mean silhouettes and shares of negative ones, by cluster."""
+        silhouettes = pd.Series(self.scores.silhouette[self.known])
+        found = silhouettes.groupby(self.labels[self.known]).agg(
+            size="size", mean="mean", negative=lambda each: (each < 0).mean()
+        )
+        found = found.reindex(range(self.model.n_clusters)).fillna({"size": 0})
+        return found.astype({"size": int})
+
+    @property
+    def class_scores(self) -> pd.DataFrame | None:
+        """Scores against the given classes in percent, also of the baseline."""
+        if self.y is None:
+            return None
+        clusters = {"this model": self.labels}
+        if hasattr(self.model, "baseline_labels_"):
+            baseline = np.asarray(self.model.baseline_labels_)
+            clusters["what the views agree on"] = baseline
+        y = self.y[self.known]
+        found = {name: scores(y, each[self.known]) for name, each in clusters.items()}
+        return 100 * pd.DataFrame(found).T
+
+    @property
+    def least_stable(self) -> list[int]:
+        """The samples that refits most often put elsewhere."""
+        if self.stability is None:
+            return []
+        shares = pd.Series(self.stability.samples, dtype=float)
+        moved = shares[shares < 1].sort_values(kind="stable")
+        return moved.index[:MOST_LISTED].tolist()
 
 
 def collect(
@@ -39,71 +124,54 @@ def collect(
     annotation: Any = None,
     n_resamples: int | Stability | None = None,
     alternatives: bool | NumberOfClusters = False,
-) -> SimpleNamespace:
+) -> ReportData:
     """Return everything that the report of a fit says, None for what is unknown."""
     check_fitted(model)
-    labels = np.asarray(model.labels_)
-    several = len(model.kernel_names_) > 1
     # The model and its samples without those of which nothing is known.
     covered, samples = known_again(model, X)
-    data = SimpleNamespace(model=model, X=X, labels=labels, known=labels >= 0)
-    data.y = None
+    classes = None
     if y is not None:
-        data.y = _in_order(y, model)
-
-    data.ids = [str(name) for name in getattr(model, "sample_ids_", range(len(labels)))]
-    data.agreement = None
-    if several:
-        data.agreement = model.agreement_
-
-    data.annotation = _annotation(model, annotation)
-    data.n_filled = 0
+        classes = _in_order(y, model)
+    annotation = _annotation(model, annotation)
+    n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), observed_samples(model))
-        data.n_filled = sum(table.n_missing for table in tables)
+        n_filled = sum(table.n_missing for table in tables)
+
+    description = None
+    diagnosis = None
+    agreed_ari = None
     with silence():  # the fit itself has warned
-        data.scores = sample_scores(model)
         views = views_of_features(covered, samples)
-        data.description = None
         if views:
-            data.description = describe(covered, samples.only(views), n_features=5)
+            description = describe(covered, samples.only(views), n_features=5)
+        if len(model.kernel_names_) > 1:
+            diagnosis = _diagnosis(covered, samples)
+            agreed_ari = _agreed_ari(covered, samples)
+        return ReportData(
+            model=model,
+            X=X,
+            y=classes,
+            ids=list(
+                map(str, getattr(model, "sample_ids_", range(len(model.labels_))))
+            ),
+            n_filled=n_filled,
+            annotation=annotation,
+            scores=sample_scores(model),
+            description=description,
+            diagnosis=diagnosis,
+            agreed_ari=agreed_ari,
+            stability=_stability(model, X, n_resamples),
+            suggestion=_suggestion(covered, samples, alternatives),
+        )
 
-        data.diagnosis = None
-        if several:
-            n = min(len(covered.labels_), refit_size(model))
-            quick = (len(model.kernel_names_) * n) ** 2 * model.SLOWNESS <= 6e7
-            data.diagnosis = diagnose(
-                covered, samples, leave_one_out=quick, max_samples=n
-            )
-        data.agreed_ari = None
-        if several:
-            data.agreed_ari = _agreed_ari(covered, samples)
 
-        data.stability = _stability(model, X, n_resamples)
-        data.suggestion = _suggestion(covered, samples, alternatives)
-    known = data.known
-    data.class_scores = None
-    groups = pd.Series(data.scores.silhouette[known]).groupby(labels[known])
-    found = groups.agg(
-        size="size", mean="mean", negative=lambda each: (each < 0).mean()
-    )
-    found = found.reindex(range(model.n_clusters)).fillna({"size": 0})
-    data.clusters = found.astype({"size": int})
-    if y is not None:
-        given = {"this model": labels}
-        if hasattr(model, "baseline_labels_"):
-            given["what the views agree on"] = np.asarray(model.baseline_labels_)
-        percent = {
-            name: scores(data.y[known], each[known]) for name, each in given.items()
-        }
-        data.class_scores = 100 * pd.DataFrame(percent).T
-    shares = pd.Series(
-        [] if data.stability is None else data.stability.samples, dtype=float
-    )
-    data.least_stable = (
-        shares[shares < 1].sort_values(kind="stable").index[:25].tolist()
-    )
-    return data
+def _diagnosis(model: Any, samples: Any) -> Diagnosis:
+    """Return the diagnosis of a fit, without refits that would take long."""
+    n = min(len(model.labels_), refit_size(model))
+    n_entries = (len(model.kernel_names_) * n) ** 2
+    quick = n_entries * model.SLOWNESS <= MAX_DIAGNOSED
+    return diagnose(model, samples, leave_one_out=quick, max_samples=n)
 
 
 def _annotation(model: Any, given: Any) -> Annotation | None:
@@ -177,10 +245,9 @@ def _suggestion(
         return alternatives
     if not alternatives or model.n_clusters == 1:
         return None
+    kernels = model.kernels
     if is_approximated(model):
         kernels = default_bank(True, "gaussian")
-    else:
-        kernels = model.kernels
 
     names = ("center", "normalize", "psd", "missing_views", "scale")
     options = {name: getattr(model, name) for name in names}

@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 
 from mkclust.explain.clarity import separation
-from mkclust.explain.fitted import kernel_source
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.report.collect import collect
+from mkclust.explain.report.cautions import cautions
+from mkclust.explain.report.collect import ReportData, collect
+from mkclust.explain.report.methods_text import methods_paragraph
 from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
 from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
 from mkclust.methods.agreement import p_text
 from mkclust.methods.base import COMMON
 from mkclust.methods.same_input import is_approximated
-from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.version import versions
 
@@ -122,47 +122,61 @@ def report_html(
     verdict = "One kernel alone: there is nothing to compare it with."
     if data.agreement is not None:
         verdict = data.agreement.verdict(sets_aside=hasattr(model, "set_aside_"))
+    parameters = {
+        name: _parameter_text(value)
+        for name, value in model.get_params(deep=False).items()
+    }
     given = model._source.given
     about_views = (*(f"{printable(name)}:" for name in given.names), "precomputed")
-    css, js = (
-        files(__package__).joinpath(name).read_text()
-        for name in ("page.css", "page.js")
+    is_one_eigenproblem = isinstance(model, AverageKKM | AgreementKKM)
+    methods = methods_paragraph(
+        data,
+        notes=[note for note in given.table_notes if not note.startswith(about_views)],
+        settings=_own_settings(model),
+        seed=parameters["random_state"],
+        versions=versions(),
+        solves_one_problem=is_one_eigenproblem,
     )
-    ids = [spreadsheet_text(name) for name in data.ids]
-    table = pd.DataFrame({"id": ids, "cluster": data.labels})
-    # Quotes around all ids: some versions of Python leave a carriage return without
-    # them.
-    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    folder = files(__package__)
+    css = folder.joinpath("page.css").read_text()
+    js = folder.joinpath("page.js").read_text()
     # The content security policy allows the style and the script by their hashes.
     digests = [hashlib.sha256(each.encode()).digest() for each in (css, js)]
     return environment.get_template("page.html.j2").render(
         data=data,
         model=model,
         verdict=verdict,
-        other_clusters=OTHER_CLUSTERS,
-        warned=None
-        if warned is None
-        else [text.strip().rstrip(".") for text in warned],
-        source=kernel_source(model),
+        cautions=cautions(data, verdict, warned),
+        methods=methods,
         is_approximated=is_approximated(model),
-        is_one_eigenproblem=isinstance(model, AverageKKM | AgreementKKM),
+        is_one_eigenproblem=is_one_eigenproblem,
         Column=Column,
         p_text=p_text,
         separation=separation,
         pictures=draw_all(data),
-        labels_csv=base64.b64encode(text.encode("utf-8", "backslashreplace")).decode(),
-        notes=[note for note in given.table_notes if not note.startswith(about_views)],
-        settings=_own_settings(model),
-        parameters={
-            k: _parameter_text(v) for k, v in model.get_params(deep=False).items()
-        },
+        labels_csv=_as_base64(_labels_csv(data)),
+        parameters=parameters,
         versions=versions(),
         seconds=getattr(model, "fit_seconds_", None),
         written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         css=css,
         js=js,
-        hashes=[f"sha256-{base64.b64encode(digest).decode()}" for digest in digests],
+        hashes=[f"sha256-{_as_base64(digest)}" for digest in digests],
     )
+
+
+def _labels_csv(data: ReportData) -> bytes:
+    """Return ids and clusters as the bytes of a table."""
+    ids = [spreadsheet_text(name) for name in data.ids]
+    table = pd.DataFrame({"id": ids, "cluster": data.labels})
+    # Quotes around all ids: some versions of Python leave a carriage return without
+    # them.
+    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _as_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def load_environment() -> Any:
@@ -182,13 +196,19 @@ def load_environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         # Control characters, such as the null of a damaged file, would spoil the page.
-        finalize=lambda value: printable(value) if type(value) is str else value,
+        finalize=_shown,
     )
     environment.globals |= {"count": count, "join_words": join_words, "zip": zip}
     environment.filters["take"] = lambda index, values: values[index]
     environment.filters["lower_first"] = lambda text: text[:1].lower() + text[1:]
-    environment.filters["upper_first"] = lambda text: text[:1].upper() + text[1:]
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """Return a value of the template, text without control characters."""
+    if type(value) is str:
+        return printable(value)
+    return value
 
 
 def _own_settings(model: Any) -> list[str]:

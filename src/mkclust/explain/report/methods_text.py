@@ -1,0 +1,276 @@
+"""The methods paragraph of a report: what was done to the data, to be copied."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mkclust.explain.fitted import kernel_source
+from mkclust.explain.report.collect import ReportData
+from mkclust.methods.same_input import is_approximated
+from mkclust.text import count, join_words
+
+# How samples that views lack were compared, by the parameter `missing_views`.
+MISSING_SIMILARITIES = {
+    "zero": "counted as zero, which is the average one",
+    "rescale": "counted as zero, and they were scaled up by the number of kernels that "
+    "have them",
+    "learn": "were learned with the clusters",
+}
+
+
+def methods_paragraph(
+    data: ReportData,
+    *,
+    notes: Sequence[str],
+    settings: Sequence[str],
+    seed: str,
+    versions: Mapping[str, str],
+    solves_one_problem: bool,
+) -> str:
+    """Return what was done, in sentences: data, kernels, method, certificate, versions.
+
+    Parameters
+    ----------
+    data : ReportData
+        What the report says.
+    notes : sequence of str
+        What happened to the tables before they became views.
+    settings : sequence of str
+        The parameters that only this method has.
+    seed : str
+        The random state, as text.
+    versions : mapping of str to str
+        Versions of the packages.
+    solves_one_problem : bool
+        Whether one eigenproblem is all that the method solves.
+    """
+    of_graph = hasattr(data.model, "neighbors_")
+    sentences = [
+        *_about_tables(data, notes, of_graph),
+        *_about_kernels(data.model),
+        *_about_cells(data),
+        *_about_missing(data, of_graph),
+        *_about_method(data, settings, of_graph),
+        *_about_solution(data, solves_one_problem),
+        *_about_clusters(data, seed, of_graph),
+        _about_versions(data, versions),
+    ]
+    return " ".join(sentences)
+
+
+def _were(number: int) -> str:
+    """Return the verb of a number of things."""
+    if number == 1:
+        return "was"
+    return "were"
+
+
+def _about_tables(
+    data: ReportData, notes: Sequence[str], of_graph: bool
+) -> Iterator[str]:
+    """Yield what was clustered, and how tables became views."""
+    model = data.model
+    how = "multiple kernel clustering"
+    if of_graph:
+        how = "their neighborhoods"
+        if len(model.kernel_names_) > 1:
+            how += " in several views"
+    samples = count(int(data.known.sum()), "sample")
+    yield f"We clustered {samples} into {count(model.n_clusters, 'cluster')} by {how}."
+
+    kept = {"inner": "that all tables have", "outer": "of all tables"}
+    if model.table_options.join in kept:
+        yield f"The samples {kept[model.table_options.join]} were kept."
+    for note in notes:
+        yield f"{note[:1].upper()}{note[1:]}."
+
+
+def _about_kernels(model: Any) -> Iterator[str]:
+    """Yield what the kernels were made from, and how."""
+    names = join_words(model.kernel_names_)
+    m = len(model.kernel_names_)
+    source = kernel_source(model)
+    if source == "given":
+        yield f"{count(m, 'kernel')} {_were(m)} given ({names})."
+    elif source == "features":
+        yield (
+            f"The similarities within {count(m, 'view')} ({names}) were approximated "
+            f"by {_features(model.approximation)}."
+        )
+        maps = zip(model.kernel_names_, model._source.features.maps, strict=True)
+        for name, each in maps:
+            if hasattr(each, "preparation"):
+                yield f"{name}: {each.preparation}."
+    else:
+        views = list(model.bank_.views_)
+        of_views = "the table"
+        if views != ["table"]:
+            of_views = f"{count(len(views), 'view')} ({join_words(views)})"
+        kernels = count(m, "kernel")
+        if m > len(views):
+            kernels += f": {join_words(model.kernel_names_, 20)}"
+        rules = "; ".join(model.bank_.explain().splitlines())
+        yield f"From {of_views} we computed {kernels}. {rules}."
+
+
+def _features(approximation: Any) -> str:
+    """Return what approximates kernels, in words."""
+    kind = type(approximation).__name__
+    what = f"features per view by {kind}"
+    if kind == "Nystroem":
+        what = "landmarks per view by Nyström's method"
+    number = getattr(approximation, "n_components", None)
+    if number is None:
+        return what
+    return f"{number} {what}"
+
+
+def _about_cells(data: ReportData) -> Iterator[str]:
+    """Yield how empty cells were filled, and kernels standardized."""
+    model = data.model
+    if data.n_filled:
+        yield (
+            f"{count(data.n_filled, 'empty cell')} {_were(data.n_filled)} filled with "
+            f"the {model.table_options.impute} of the column, for categories with the "
+            "most frequent one."
+        )
+    steps = []
+    if kernel_source(model) == "given" and model.psd != "error":
+        steps.append(f"made positive semidefinite if it was not (psd = {model.psd})")
+    if model.center:
+        steps.append("centered in its feature space")
+    if model.normalize:
+        steps.append("scaled to a unit diagonal")
+    if steps:
+        yield f"Each kernel was {join_words(steps)}."
+
+
+def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
+    """Yield which samples views lack, and which were left out."""
+    model = data.model
+    observed = getattr(model, "observed_", None)
+    if observed is not None:
+        n_missing = int((~observed.all(axis=1)).sum())
+        names = getattr(model, "view_names_in_", model.kernel_names_)
+        lacks = zip(names, (~observed).sum(axis=0).tolist(), strict=True)
+        views = ", ".join(f"{lost:,} from {name}" for name, lost in lacks if lost)
+        how = "two samples were compared by the views that have both"
+        if not of_graph:
+            rule = model.table_options.missing_views or "rescale"
+            how = f"their missing similarities {MISSING_SIMILARITIES[rule]}"
+        yield (
+            f"{count(n_missing, 'sample')} {_were(n_missing)} missing from some views "
+            f"({views}); {how}."
+        )
+    n_unknown = len(data.unknown)
+    if n_unknown:
+        yield (
+            f"{count(n_unknown, 'sample')} without any entry {_were(n_unknown)} left "
+            "out."
+        )
+    set_aside = getattr(model, "set_aside_", ())
+    if len(set_aside):
+        yield (
+            "Views that agree with no other view were not used: "
+            f"{join_words(set_aside)}."
+        )
+
+
+def _about_method(
+    data: ReportData, settings: Sequence[str], of_graph: bool
+) -> Iterator[str]:
+    """Yield how kernels were combined, with references and parameters."""
+    model = data.model
+    m = len(model.kernel_names_)
+    kernels = "the kernel"
+    if m > 1:
+        kernels = f"the {m} kernels"
+
+    name = type(model).__name__
+    text = f"We combined {kernels} by {name}"
+    if of_graph:
+        text = f"Samples were compared by {kernels}, and clustered by {name}"
+    if model.REFERENCES:
+        numbers = range(1, len(model.REFERENCES) + 1)
+        text += f" [{', '.join(map(str, numbers))}]"
+    if model.SUMMARY:
+        text += f", {model.SUMMARY}"
+    if settings:
+        text += f" ({', '.join(settings)})"
+    yield f"{text}."
+
+    if of_graph:
+        reach = join_words(model.neighbors_)
+        text = f"The neighborhoods of a sample reach to its {reach} nearest samples"
+        yield f"{text}{_about_anchors(data)}."
+
+
+def _about_anchors(data: ReportData) -> str:
+    """Return which samples are neighbors and make up the graph, if not all do."""
+    model = data.model
+    if not hasattr(model, "anchors_"):
+        return ""
+    n = len(data.labels)
+    n_learned = max(model.learn_from, len(model.anchors_))
+    drawn_by = "their contents"
+    if hasattr(model, "sample_ids_"):
+        drawn_by = "their ids"
+    text = (
+        f", those of {count(len(model.anchors_), 'anchor')} that were drawn by "
+        f"{drawn_by}; {min(n_learned, n):,} samples made up the graph"
+    )
+    if n_learned < n:
+        text += ", and the others were assigned by the neighborhoods that they are in"
+    return text
+
+
+def _about_solution(data: ReportData, solves_one_problem: bool) -> Iterator[str]:
+    """Yield the certificate, or whether the method converged."""
+    model = data.model
+    steps = count(model.n_iter_, "iteration")
+    if data.gap is not None:
+        problem = "relaxed"
+        if is_approximated(model):
+            problem = "approximated, relaxed"
+        yield (
+            f"The {problem} problem was solved to a certified relative gap of "
+            f"{data.gap} ({model.certificate_}) in {steps}."
+        )
+    elif not solves_one_problem:
+        end = "was stopped, not converged, after"
+        if model.converged_:
+            end = "converged after"
+        yield f"The method {end} {steps}."
+
+
+def _about_clusters(data: ReportData, seed: str, of_graph: bool) -> Iterator[str]:
+    """Yield how clusters were found, and their stability measured."""
+    model = data.model
+    rows = "rows of the relaxed partition"
+    if of_graph:
+        rows = "rows of the leading eigenvectors of the graph"
+    drawn = f"random seed {seed}"
+    if model.random_state is None:
+        drawn = "no fixed seed"
+    yield (
+        f"Clusters were found by k-means with {count(model.n_init, 'start')} on the "
+        f"{rows}, scaled to unit length ({drawn})."
+    )
+    if data.stability is not None:
+        refits = count(len(np.asarray(data.stability.agreements)), "refit")
+        yield (
+            f"Stability was assessed by {refits} on {data.stability.size:,} samples "
+            "drawn at random, compared with the whole fit by the adjusted Rand index."
+        )
+
+
+def _about_versions(data: ReportData, versions: Mapping[str, str]) -> str:
+    """Return the versions of the packages, this one with its reference."""
+    others = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy"}
+    named = ", ".join(f"{name} {versions[key]}" for name, key in others.items())
+    return (
+        f"Computations were done with mkclust {versions['mkclust']} "
+        f"[{len(data.model.REFERENCES) + 1}], {named} and scikit-learn "
+        f"{versions['scikit-learn']}."
+    )
