@@ -31,7 +31,7 @@ def test_the_filters_of_a_program_are_as_before_after_two_threads():
     def explain(turn):
         diagnose(model, views)
         stability(model, views, n_resamples=2 + turn)
-        suggest_n_clusters(views, [2, 3], n_resamples=1 + turn, n_draws=9, level=0.1)
+        suggest_n_clusters(views, [2, 3 + turn], evidence=True, level=0.1)
 
     before = list(warnings.filters)
     with ThreadPoolExecutor(2) as pool:

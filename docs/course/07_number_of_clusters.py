@@ -3,7 +3,8 @@
 ============================
 
 Every method returns as many clusters as it is asked for, even from noise. ``suggest_n_clusters``
-names the number that fits best, and says how strong the evidence of clusters is.
+names the number that fits best and two more candidates, and says, if asked, how strong the evidence
+of clusters is.
 """
 
 # %%
@@ -20,13 +21,12 @@ y = rng.integers(4, size=150)
 clustered = [
     3 * rng.normal(size=(4, 6))[y] + rng.normal(size=(150, 6)) for _ in range(2)
 ]
-found = suggest_n_clusters(clustered, range(2, 8))
+found = suggest_n_clusters(clustered, range(2, 8), evidence=True)
 print(found)
 
 # %%
-# The picture shows three criteria for each number of clusters. Gray is the value for data without
-# clusters. The best number has the highest sum of the eigengap and of the excess of the
-# silhouette over that value, each as a share of its maximum.
+# The picture shows three criteria for each number of clusters. The best number has the highest sum
+# of the three, each from 0 for the worst number to 1 for the best.
 
 NumberOfClustersDisplay.from_suggestion(found)
 plt.show()
@@ -36,7 +36,7 @@ plt.show()
 # clusters, but they are not the same ones.
 
 shuffled = [rng.permutation(clustered[0]), clustered[1]]
-nothing = suggest_n_clusters(shuffled, range(2, 8))
+nothing = suggest_n_clusters(shuffled, range(2, 8), evidence=True)
 print(nothing.n_clusters, nothing.evidence)
 print(nothing.verdict())
 
@@ -49,7 +49,7 @@ curve = np.c_[np.cos(3 * place), np.sin(3 * place)]
 line = [
     curve @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(150, 6)) for _ in range(2)
 ]
-continuum = suggest_n_clusters(line, range(2, 8))
+continuum = suggest_n_clusters(line, range(2, 8), evidence=True)
 print(continuum.n_clusters, continuum.evidence)
 
 # %%

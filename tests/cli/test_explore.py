@@ -33,7 +33,7 @@ def test_a_quiet_run_prints_nothing_and_json_is_the_record():
 @pytest.mark.slow
 def test_suggest_prints_what_the_library_suggests_in_python():
     views, _ = three_clusters()
-    suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4])
+    suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4], evidence=True)
     assert (
         succeed("suggest", "d.npz", "--from", 2, "--to", 4).stdout == f"{suggestion}\n"
     )

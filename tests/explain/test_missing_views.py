@@ -143,7 +143,7 @@ def test_parts_of_distances_lose_rows_and_columns_together(problem):
 
 
 def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
-    options = {"kernels": "gaussian", "n_resamples": 2, "n_draws": 19, "level": 0.05}
+    options = {"kernels": "gaussian", "level": 0.05}
     views = {name: view[:75] for name, view in with_gaps[1].items()}
     assert suggest_n_clusters(views, [2, 3], **options).n_clusters == 3
     rng = np.random.default_rng(0)
@@ -151,7 +151,9 @@ def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
         name: np.where(np.isnan(view), view, rng.normal(size=view.shape))
         for name, view in views.items()
     }
-    assert suggest_n_clusters(noise, [2, 3], **options).evidence == "none"
+    assert (
+        suggest_n_clusters(noise, [2, 3], evidence=True, **options).evidence == "none"
+    )
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])

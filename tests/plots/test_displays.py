@@ -32,10 +32,9 @@ from mkclust.plots.sampling import sample_clusters
 SUGGESTION = SimpleNamespace(
     k_values=np.arange(2, 7),
     eigengaps=np.array([0.1, 0.7, 0.2, 0.1, 0.1]),
-    silhouettes=np.array([0.5, 0.8, 0.6, np.nan, np.nan]),
-    stabilities=np.full(5, np.nan),
+    tightness=np.array([0.5, 0.8, 0.6, np.nan, np.nan]),
+    agreements=np.full(5, np.nan),
     n_clusters=3,
-    null_silhouettes=np.array([[0.1] * 5, [0.3] * 5]),
 )
 
 
@@ -286,12 +285,11 @@ def test_a_cluster_without_events_has_no_steps():
 
 def test_each_criterion_has_a_panel_with_its_value_at_the_recommended_number(ax):
     shown = NumberOfClustersDisplay.from_suggestion(SUGGESTION, ax=ax)
-    gap, silhouette, _ = shown.axes_
+    gap, tightness, _ = shown.axes_
     assert title(gap) == "Number of clusters: 3 fit best"
     np.testing.assert_array_equal(gap.lines[0].get_ydata(), SUGGESTION.eigengaps)
-    assert [texts(panel)[0] for panel in shown.axes_] == ["0.700", "0.800", "unknown"]
-    assert [len(panel.collections) for panel in shown.axes_] == [0, 1, 0]
-    assert silhouette.get_ylabel() == "silhouette"
+    assert [texts(panel) for panel in shown.axes_] == [["0.700"], ["0.800"], []]
+    assert tightness.get_ylabel() == "tightness"
     assert is_within_figure(ax.figure)
 
 

@@ -30,7 +30,6 @@ OF_KERNELS = (
     "psd",
     "join",
     "impute",
-    "missing_views",
 )
 
 
@@ -209,12 +208,11 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     suggestion = None
     if request.n_clusters == AUTO:
         suggestion = suggest(prepared, progress)
-        p_value = suggestion.p_text(suggestion.p_value, "")
-        found = f"{suggestion.evidence} evidence of clusters (p-value {p_value})"
+        found = suggestion.tests.title() if suggestion.tests else ""
         if suggestion.evidence == "none":
             raise CommandError(
-                f"-k auto: {found.replace('none', 'no')}; mkclust suggest says why, "
-                f"and -k {suggestion.n_clusters} clusters all the same"
+                f"-k auto: {found}; mkclust suggest says why, and "
+                f"-k {suggestion.n_clusters} clusters all the same"
             )
         if suggestion.evidence == "weak":
             warnings.warn(
@@ -237,6 +235,7 @@ def suggest(
     return suggest_n_clusters(
         prepared.X,
         k_values,
+        evidence=True,
         random_state=parameters["random_state"],
         **{name: parameters[name] for name in OF_KERNELS if name in parameters},
     )

@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,11 @@ from mkclust.explain.stability import Stability
 from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
+# Attributes of a suggested number of clusters that are recorded.
+SUGGESTED = (
+    "n_clusters", "candidates", "evidence", "k_values", "scores", "eigengaps",
+    "tightness", "agreements", "stabilities", "n_samples",
+)  # fmt: skip
 # Attributes of a fitted model in the record of a run, there without the underscore.
 ATTRIBUTES = (
     "certificate_",
@@ -208,11 +213,9 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     """Return how the number of clusters was chosen, None if it was given."""
     if suggestion is None:
         return None
-    record = {
-        field.name: getattr(suggestion, field.name) for field in fields(suggestion)
-    }
-    derived = ("scores", "candidates", "p_value")
-    return record | {name: getattr(suggestion, name) for name in derived}
+    record = {name: getattr(suggestion, name) for name in SUGGESTED}
+    tests = None if suggestion.tests is None else asdict(suggestion.tests)
+    return record | {"tests": tests}
 
 
 def strict_json(record: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.explain.clarity import separation
-from mkclust.explain.number_of_clusters import Evidence
+from mkclust.explain.evidence import Verdict
 from mkclust.explain.stability import Stability
 from mkclust.methods.agreement import Agreement, limit_text, p_text
 from mkclust.text import count, join_words, printable, text_table
@@ -67,7 +67,7 @@ def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
 
 
 def how_clear(
-    silhouette: float, stability: Stability | None, evidence: Evidence | None
+    silhouette: float, stability: Stability | None, evidence: Verdict | None
 ) -> list[str]:
     """Return how clear the clusters are, and how stable, as far as that is known."""
     lines = []

@@ -44,19 +44,17 @@ def compare_with_draws(
     draw_kernel: Callable[[], Float],
     k_values: Sequence[int],
     n_draws: int,
-) -> tuple[list[SpectralPath], float]:
-    """Return draws without clusters, and the p-value of the samples among them."""
-    draws: list[SpectralPath] = []
+) -> float:
+    """Return the p-value of samples among draws without clusters."""
+    silhouettes: list[Float] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        draws += [
-            cluster_for_all_k(draw_kernel(), k_values) for _ in range(len(draws), count)
-        ]
-        p_value = rank_p_value(
-            path.silhouettes, np.array([each.silhouettes for each in draws])
-        )
+        while len(silhouettes) < count:
+            drawn = cluster_for_all_k(draw_kernel(), k_values)
+            silhouettes.append(drawn.silhouettes)
+        p_value = rank_p_value(path.silhouettes, np.array(silhouettes))
         if p_value > HOPELESS:
             break
-    return draws, p_value
+    return p_value
 
 
 def rank_p_value(criterion: Float, drawn: Float) -> float:

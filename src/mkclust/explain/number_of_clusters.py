@@ -1,138 +1,123 @@
-"""Which number of clusters fits best, and how strong the evidence of clusters is."""
+"""Which number of clusters fits best, and which others may."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
+from mkclust.data import Samples
 from mkclust.exceptions import silence
-from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
+from mkclust.explain.evidence import EvidenceOfClusters, Verdict, find_evidence
 from mkclust.explain.parts import Parts
-from mkclust.explain.spectral_path import centered, cluster_for_all_k, count_at_borders
 from mkclust.explain.stability import draw, seeded
-from mkclust.methods import AverageKKM
+from mkclust.graph import Cuts, Way, cut_alike, cut_for_all, list_sizes
+from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.agreement_kkm import find_compromise
+from mkclust.methods.neighborhoods import find_memberships
+from mkclust.methods.training import MOST_WRITTEN, open_training
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.stack import Stack
-from mkclust.text import join_words, p_of_draws
+from mkclust.text import join_words
 from mkclust.types import Float
 
-# Share of the samples in a resample.
+# How many numbers are candidates: the best one and the next ones.
+CANDIDATES = 3
+# Resamples that the stability of the candidates is measured on, and their share of the
+# samples.
+RESAMPLES = 4
 FRACTION = 0.8
-# Tests use this number of samples, or this number for each cluster.
-TESTED_SAMPLES, TESTED_PER_CLUSTER = 500, 20
-# With fewer samples than this no test could tell.
+# Tests use at most this number of samples.
+TESTED_SAMPLES = 500
+# With fewer samples than this nothing could be told.
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at
 # least.
-MOST_CLUSTERS, FEWEST_PER_CLUSTER = 25, 5
+MOST_CLUSTERS = 25
+FEWEST_PER_CLUSTER = 5
 # Parameters of estimators that say how X is read, and which kernels are made of it.
-OPTIONS = {"kernels", "center", "normalize", "psd", "views", "join", "impute"}
-OPTIONS |= {"missing_views", "scale"}
-# Quantiles of what draws without clusters show.
-BAND = (0.025, 0.975)
+OPTIONS = {
+    *("kernels", "center", "normalize", "psd", "views", "join", "impute", "scale"),
+}
 
 # What the columns of the table are.
 CRITERIA = (
-    "Score: eigengap and excess of the silhouette over samples without clusters, each "
-    "as a share of its maximum, added. Eigengap: relative drop of the spectrum after "
-    "the directions of k clusters. Silhouette: how much nearer samples are to their "
-    "own cluster than to the next. Stability: agreement of the clusters with those of "
-    "resamples (1: the same). Support: share of the resamples with the highest score "
-    "at k."
+    "Score: the three criteria, each from 0 for the worst number to 1 for the best, "
+    "added. Eigengap: how far the eigenvalues of the graph of neighborhoods drop after "
+    "k. Tightness: how near samples are to the centers of their clusters. Agreement: "
+    "that of the clusters in two graphs, by short lists and by all (adjusted Rand "
+    "index). Stability: that with the clusters of resamples, for the candidates alone."
 )
-
-Evidence = Literal["none", "weak", "strong"]
 
 
 @dataclass(frozen=True, eq=False)
 class NumberOfClusters:
-    """Which number of clusters fits best, and how strong the evidence of clusters is; ``print`` it.
+    """Which number of clusters fits best, and which others may; ``print`` it.
 
     Attributes
     ----------
-    n_clusters : int
-        The number that fits best, with the highest score.
-    evidence : {"none", "weak", "strong"}
-        "none" if samples without clusters may be as clear; "weak" if they are not, but
-        samples are hardly sparser between the clusters than within them; else "strong".
     k_values : ndarray of int of shape (s,)
         The numbers that were tried, rising; the following arrays are in that order.
     eigengaps : ndarray of shape (s,)
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
-    silhouettes, expected_silhouettes : ndarray of shape (s,)
-        Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by
-        distances to the centers; and its mean for one cloud without clusters, of the
-        same covariance.
+        Gap between eigenvalues k and k + 1 of the graph of neighborhoods in the mix.
+    tightness : ndarray of shape (s,)
+        Share of the squared length of the samples' directions in the embedding that
+        the centers explain.
+    agreements : ndarray of shape (s,)
+        Adjusted Rand index of the clusters in the two graphs that `AgreementKKM` cuts.
     stabilities : ndarray of shape (s,)
-        Mean adjusted Rand index of the clusters of a resample with those of all
-        samples; NaN for more clusters than a resample has samples.
-    support : ndarray of shape (s,)
-        Share of the resamples in which each number has the highest score.
-    null_silhouettes, null_eigengaps : ndarray of shape (2, s)
-        The range that contains 95 % of the draws without clusters.
-    p_cloud, p_shuffled, p_continuum : float
-        p-values against one cloud without clusters, against views that share nothing
-        (at least that of their agreement; NaN for one view), and against a continuum
-        that is cut in parts.
-    border_density, continuum_density : float
-        How dense samples are at the borders between clusters, in units of that near the
-        centers, and how dense they would be in a continuum, at least.
-    level : float
-        The limit of the p-values.
-    n_samples, n_used, n_tested : int
-        How many samples there are, and how many of them the criteria and the tests
-        used.
-    n_draws : int
-        Draws without clusters; no p-value of these is smaller than one over one more
-        than these.
+        Mean adjusted Rand index of the clusters of resamples with these; NaN but for
+        the candidates.
+    labels : ndarray of int of shape (s, n_used)
+        The clusters for every number, numbered by falling size; -1 for samples of which
+        nothing is known.
+    samples : ndarray of int of shape (n_used,), or None
+        The numbers of the samples that were used; None if all were.
+    n_samples : int
+        How many samples there are.
+    tests : EvidenceOfClusters or None
+        What the tests of evidence have found; None unless they were asked for.
     """
 
-    n_clusters: int
-    evidence: Evidence
     k_values: np.ndarray
     eigengaps: Float
-    silhouettes: Float
-    expected_silhouettes: Float
+    tightness: Float
+    agreements: Float
     stabilities: Float
-    support: Float
-    null_silhouettes: Float
-    null_eigengaps: Float
-    p_cloud: float
-    p_shuffled: float
-    p_continuum: float
-    border_density: float
-    continuum_density: float
-    level: float
+    labels: np.ndarray
+    samples: np.ndarray | None
     n_samples: int
-    n_used: int
-    n_tested: int
-    n_draws: int
-
-    @property
-    def p_value(self) -> float:
-        """The larger of the p-values against samples without clusters."""
-        return float(np.nanmax([self.p_cloud, self.p_shuffled]))
+    tests: EvidenceOfClusters | None = None
 
     @property
     def scores(self) -> Float:
         """The scores that decide, (s,): see `scores_of`."""
-        return scores_of(self.eigengaps, self.silhouettes - self.expected_silhouettes)
+        return scores_of(self.eigengaps, self.tightness, self.agreements)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number that fits best, with the highest score."""
+        return self.candidates[0]
 
     @property
     def candidates(self) -> tuple[int, ...]:
-        """The best number and the two next ones by their score."""
-        others = [
-            int(k) for k in self.k_values[np.argsort(-self.scores, kind="stable")]
-        ]
-        others.remove(self.n_clusters)
-        return (self.n_clusters, *others[:2])
+        """The best number and the next ones by their score."""
+        return highest(self.k_values, self.scores)
+
+    @property
+    def labels_by_k(self) -> dict[int, np.ndarray]:
+        """The clusters for every number, as `labels` has them."""
+        return {
+            int(k): labels for k, labels in zip(self.k_values, self.labels, strict=True)
+        }
+
+    @property
+    def evidence(self) -> Verdict | None:
+        """How strong the evidence of clusters is; None unless it was asked for."""
+        return None if self.tests is None else self.tests.verdict
 
     @property
     def table(self) -> pd.DataFrame:
@@ -140,130 +125,99 @@ class NumberOfClusters:
         columns = {
             "score": self.scores,
             "eigengap": self.eigengaps,
-            "silhouette": self.silhouettes,
-            "without clusters": self.expected_silhouettes,
+            "tightness": self.tightness,
+            "agreement": self.agreements,
             "stability": self.stabilities,
-            "support": self.support,
         }
         return pd.DataFrame(columns, index=pd.Index(self.k_values, name="k"))
 
     def verdict(self) -> str:
-        """Return both answers and the reasons, without the table."""
+        """Return the answer and the reasons, without the table."""
         return " ".join([f"{self._title()}.", *self._reasons()])
 
     def summary(self) -> str:
-        """Return the table of all numbers of clusters, and both answers in sentences."""
+        """Return the table of all numbers of clusters, and the answer in sentences."""
         rows = self.table.to_string(float_format="{:.2f}".format, na_rep="-")
         return "\n".join([self._title(), "", rows, "", *self._reasons(), CRITERIA])
 
     __repr__ = summary
 
-    def p_text(self, value: float, sign: str = "= ") -> str:
-        """Return a p-value of draws after a sign, as a bound if no draw was as clear."""
-        return p_of_draws(value, 1 / (1 + self.n_draws), sign)
-
     def _title(self) -> str:
-        evidence = "no" if self.evidence == "none" else self.evidence
-        found = f"{evidence} evidence of clusters (p {self.p_text(self.p_value)})"
-        return f"{self.n_clusters} clusters fit best; {found}"
+        """Return the answer in a few words."""
+        answer = f"{self.n_clusters} clusters fit best"
+        return answer if self.tests is None else f"{answer}; {self.tests.title()}"
 
     def _reasons(self) -> list[str]:
-        best = self.table.loc[self.n_clusters]
-        stable = (
-            "unknown" if np.isnan(best["stability"]) else f"{best['stability']:.2f}"
-        )
-        others = [str(k) for k in self.candidates[1:]]
-        next_best = f"; next best: {join_words(others)}" if others else ""
+        """Return what the answer depends on, in sentences."""
+        stable = self.table["stability"]
+        each = [f"{k} ({stable[k]:.2f})" for k in self.candidates]
+        first, last = int(self.k_values[0]), int(self.k_values[-1])
         sentences = [
-            f"For {self.n_clusters} clusters: stability {stable}, silhouette "
-            f"{best['silhouette']:.2f} ({best['without clusters']:.2f} without "
-            f"clusters), eigengap {best['eigengap']:.2f}; {best['support']:.0%} of the "
-            f"resamples say the same{next_best}.",
-            self._say_evidence(),
+            f"Candidates, and how stable their clusters are: {join_words(each)}.",
+            f"Tried: {len(self.k_values)} numbers from {first} to {last}.",
         ]
-        end = "smallest" if self.n_clusters == self.k_values[0] > 2 else ""
-        if end := "largest" if self.n_clusters == self.k_values[-1] else end:
+        if self.n_clusters == last or self.n_clusters == first > 2:
+            end = "largest" if self.n_clusters == last else "smallest"
             sentences.append(
-                f"{self.n_clusters} is the {end} number that was tried: pass k_values "
-                "beyond it."
+                f"{self.n_clusters} is the {end} of them: pass k_values beyond it."
             )
-        if self.n_used < self.n_samples:
+        if self.samples is not None:
             sentences.append(
-                f"Computed on {self.n_used} of {self.n_samples} samples, the tests on "
-                f"{self.n_tested}."
+                f"Computed on {len(self.samples):,} of {self.n_samples:,} samples."
             )
+        if self.tests is not None:
+            sentences.append(self.tests.summary())
         return sentences
 
-    def _say_evidence(self) -> str:
-        cloud = f"p {self.p_text(self.p_cloud)}"
-        shuffled = f"p {self.p_text(self.p_shuffled)}"
-        level = f"the limit is {self.level:g}"
-        if self.p_cloud > self.level:
-            return (
-                "No number of clusters is clearer than in one cloud of the same "
-                f"covariance ({cloud}; {level})."
-            )
-        if self.p_shuffled > self.level:
-            return (
-                f"Clusters are clearer than in one cloud ({cloud}), but not clearer "
-                f"than in views that share nothing ({shuffled}; {level}): there is no "
-                "evidence that the views share them. Call the function for each view "
-                "alone."
-            )
-        also = (
-            ""
-            if np.isnan(self.p_shuffled)
-            else f", and than in unrelated views ({shuffled})"
-        )
-        hardly = meaning = ""
-        if self.evidence != "strong":
-            hardly, meaning = (
-                "hardly ",
-                ": they may overlap, or be parts of a continuum",
-            )
-        return (
-            "Clusters are clearer than in one cloud of the same covariance "
-            f"({cloud}){also}. Samples are {hardly}sparser between clusters than "
-            f"within them{meaning}: at the borders {self.border_density:.2g} times as "
-            f"dense as near the centers, in a continuum {self.continuum_density:.2g} "
-            f"times or more (p = {self.p_continuum:.2g}; {level})."
-        )
+
+def scores_of(*criteria: Float) -> Float:
+    """Return the sum of criteria over s numbers, each from 0 for the worst to 1 for the best."""
+    total = np.zeros(len(criteria[0]))
+    for values in criteria:
+        known = np.nan_to_num(values)
+        lowest, spread = known.min(), np.ptp(known)
+        total += (known - lowest) / (spread if spread > 0 else 1.0)
+    return total
 
 
-def scores_of(eigengaps: Float, excess: Float) -> Float:
-    """Return the sum of two criteria over s numbers of clusters, each as a share of its maximum."""
-    parts = [np.maximum(values, 0) for values in (eigengaps, excess)]
-    return np.sum([part / (part.max() or 1.0) for part in parts], axis=0)
+def highest(k_values: np.ndarray, scores: Float) -> tuple[int, ...]:
+    """Return the numbers with the highest scores, the best first."""
+    order = np.argsort(-scores, kind="stable")[:CANDIDATES]
+    return tuple(int(k) for k in k_values[order])
 
 
 def suggest_n_clusters(
     X: Any,
     k_values: Iterable[int] | None = None,
     *,
-    coefficients: Any = None,
-    n_resamples: int = 20,
-    n_draws: int = 49,
-    max_samples: int = 2000,
+    evidence: bool = False,
+    max_samples: int = 5000,
     level: float = 0.02,
     random_state: Any = 0,
     **options: Any,
 ) -> NumberOfClusters:
-    r"""Say which number of clusters fits best, and how strong the evidence of clusters is.
+    r"""Say which number of clusters fits best, which others may, and which clusters these are.
 
-    Both are found in the mixed kernel of the recommended method, centered and scaled as
-    in ``fit``; views that the method does not use play no part.
+    The graph of neighborhoods of the recommended method, `AgreementKKM`, does not
+    depend on the number of clusters: its eigenvectors are found once, and clustered for
+    every number. Views that the method does not use play no part.
 
-    **Which number fits best.** The number with the highest sum of two criteria, each as
-    a share of its maximum. *Stability* under resampling is shown, but favors few
-    clusters.
+    **Which number fits best.** The number with the highest sum of three criteria, each
+    from 0 for the worst number to 1 for the best:
 
-    - *Eigengap*: the relative gap of eigenvalues k - 1 and k, for k clusters span k - 1
-      directions.
-    - *Excess of the silhouette*, of k-means on the k - 1 leading eigenvectors: how much
-      nearer samples are to their own center than to the next one, minus its mean
-      without clusters.
+    - *Eigengap*: the gap between eigenvalues k and k + 1 of the graph. Of k separate
+      clusters of any size, k eigenvalues are near one.
+    - *Tightness*: how near samples are to the centers of their clusters, in the
+      directions of k eigenvectors.
+    - *Agreement* of the clusters in the two graphs that the method cuts, one by shorter
+      lists of neighbors in the mix, one by all lists of the mix and of the views.
 
-    **How strong the evidence is.** The test statistic is the largest standardized
+    The next two numbers by this score are candidates, too: more than one number may be
+    right, and `ClusterTreeDisplay` shows how the clusters of one become those of the
+    next.
+
+    **How strong the evidence is** that there are clusters at all, is tested if asked
+    for, on at most 500 samples. The test statistic is the largest standardized
     silhouette over all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean
     and deviation over the data and all draws together. There is no evidence if it is
     not larger than for (almost) all draws of
@@ -285,26 +239,22 @@ def suggest_n_clusters(
         All that ``fit`` takes.
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, at most n / 5.
-    coefficients : array-like of shape (n_kernels,), default=None
-        Coefficients of the kernels in the mix, such as a model's ``coefficients_``;
-        None takes those of the recommended method.
-    n_resamples : int, default=20
-        Number of resamples, of four fifths of the samples each.
-    n_draws : int, default=49
-        Number of draws without clusters, fewer if the first show that there is no
-        evidence. The least possible p-value is 1 / (n_draws + 1).
-    max_samples : int, default=2000
-        Number of samples to use at most, drawn at random. Tests use 500, or 20 for each
-        cluster.
+    evidence : bool, default=False
+        Whether to test how strong the evidence of clusters is, which takes longer.
+    max_samples : int, default=5000
+        Of more samples, this number is drawn at random.
     level : float, default=0.02
-        Limit of the p-values.
+        Limit of the p-values; 1 / level - 1 draws without clusters are made.
     random_state : int, RandomState instance or None, default=0
         Seed of samples, resamples and draws.
     **options
         ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``,
-        ``impute``, ``missing_views`` and ``scale``, as in every estimator, but
-        ``missing_views="learn"`` is taken for ``"rescale"``, because learned values
-        depend on the number of clusters.
+        ``impute`` and ``scale``, as in every estimator.
+
+    Returns
+    -------
+    NumberOfClusters
+        With `n_clusters`, `candidates`, a `table`, and the clusters `labels_by_k`.
 
     Examples
     --------
@@ -313,93 +263,160 @@ def suggest_n_clusters(
     >>> rng = np.random.default_rng(0)
     >>> places = rng.normal(size=(4, 6))[np.arange(120) % 4]
     >>> views = [3 * places + rng.normal(size=(120, 6)), 3 * places + rng.normal(size=(120, 6))]
-    >>> found = suggest_n_clusters(views, [2, 3, 4, 5, 6])
-    >>> found.n_clusters, found.evidence
-    (4, 'strong')
+    >>> found = suggest_n_clusters(views)
+    >>> found.n_clusters, np.bincount(found.labels_by_k[4])
+    (4, array([30, 30, 30, 30]))
     >>> noise = [rng.normal(size=(120, 6)), rng.normal(size=(120, 6))]
-    >>> suggest_n_clusters(noise, [2, 3, 4]).evidence
+    >>> suggest_n_clusters(noise, [2, 3, 4], evidence=True).evidence
     'none'
     """
-    check_parameter("n_resamples", n_resamples, Count())
     check_parameter("max_samples", max_samples, Count())
-    _check_draws(n_draws, level)
+    check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
     model, source = _open(X, options)
     n_used = min(source.n_samples, max_samples)
     numbers = _check_k_values(k_values, n_used)
-    n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_PER_CLUSTER * numbers[-1]))
     rng = seeded(random_state)
-    used = draw(rng, source.n_samples, n_used)
     with silence():
-        part = source.take(used)
-        stack = open_stack(model, part)
-        shares, agreement = _shares(stack, coefficients)
-        K = mix(stack, shares)
-        path = tested = cluster_for_all_k(K, numbers)
-        if n_tested < n_used:
-            part = source.take(used[draw(rng, n_used, n_tested)])
-            tested = cluster_for_all_k(mix(open_stack(model, part), shares), numbers)
-        null = NullDraws(part, model, shares)
-        draws, p_cloud = compare_with_draws(
-            tested, partial(null.cloud, rng), numbers, n_draws
-        )
-        silhouettes, p_shuffled = (
-            np.array([each.silhouettes for each in draws]),
-            float("nan"),
-        )
-        if null.n_views > 1:
-            drawn = partial(null.shuffled, rng)
-            draws, p_shuffled = compare_with_draws(tested, drawn, numbers, n_draws)
-            if agreement.n_independent_views > 1:
-                p_shuffled = max(p_shuffled, float(agreement.p_values.min()))
-        expected = silhouettes.mean(axis=0)
-        stabilities, support = _resample(
-            K, path.labels, numbers, expected, n_resamples, rng
-        )
-    best = int(np.argmax(scores_of(path.eigengaps, path.silhouettes - expected)))
-    borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
-    evidence: Evidence = "strong" if borders.p_value <= level else "weak"
-    if np.nanmax([p_cloud, p_shuffled]) > level:
-        evidence = "none"
+        drawn = None
+        samples = source.samples
+        if n_used < source.n_samples:
+            drawn = draw(rng, source.n_samples, n_used)
+            samples = source.take(drawn)
+        pass_ = cut_samples(_model_of(model, source, n_used), samples, numbers, rng)
+        tests = None
+        if evidence:
+            tests = _test(model, source, drawn, pass_, numbers, level, rng)
+
+    cuts = pass_.cuts
     return NumberOfClusters(
-        n_clusters=numbers[best],
-        evidence=evidence,
         k_values=np.array(numbers),
-        eigengaps=path.eigengaps,
-        silhouettes=path.silhouettes,
-        expected_silhouettes=expected,
-        stabilities=stabilities,
-        support=support,
-        null_silhouettes=np.quantile(silhouettes, BAND, axis=0),
-        null_eigengaps=np.quantile([each.eigengaps for each in draws], BAND, axis=0),
-        p_cloud=p_cloud,
-        p_shuffled=p_shuffled,
-        p_continuum=borders.p_value,
-        border_density=borders.density,
-        continuum_density=borders.sparse,
-        level=float(level),
+        eigengaps=cuts.eigengaps,
+        tightness=cuts.tightness,
+        agreements=cuts.agreements,
+        stabilities=pass_.stabilities,
+        labels=cuts.labels,
+        samples=drawn,
         n_samples=source.n_samples,
-        n_used=n_used,
-        n_tested=n_tested,
-        n_draws=n_draws,
+        tests=tests,
     )
 
 
-def _open(X: Any, options: dict[str, Any]) -> tuple[AverageKKM, Parts]:
-    """Return a model whose kernels are mixed, and its input, of which samples can be taken."""
+class _Pass(NamedTuple):
+    """What one pass over the graph of some samples has found."""
+
+    cuts: Cuts
+    stabilities: Float
+    shares: Float  # of all kernels in the mix, summing to one
+    agreement: Agreement
+
+
+def _open(X: Any, options: dict[str, Any]) -> tuple[AgreementKKM, Parts]:
+    """Return the model whose graph is cut, and its input, of which samples can be taken."""
     if unknown := sorted(set(options) - OPTIONS):
         raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
-    model = AverageKKM(**options)
+    model = AgreementKKM(n_clusters=2, random_state=0, **options)
     model.check_parameters()
-    source = Parts(model, X)
-    # Learned values would depend on the number of clusters.
-    fill = "zero" if model.missing_views == "zero" else "rescale"
-    kernels = source.kernels
-    if kernels != "precomputed":
-        kernels = clone(kernels).set_params(on_the_fly=False)
-    return model.set_params(kernels=kernels, scale="auto", missing_views=fill), source
+    return model, Parts(model, X)
+
+
+def _model_of(model: AgreementKKM, source: Parts, n_used: int) -> Any:
+    """Return a model for some samples, which reads rows of kernels if these are many."""
+    copy = source.unfitted(model)
+    if source.kernels != "precomputed" and n_used > MOST_WRITTEN:
+        copy.set_params(kernels__on_the_fly=True)
+    return copy
+
+
+def cut_samples(
+    model: Any, samples: Samples, k_values: list[int], rng: np.random.Generator
+) -> _Pass:
+    """Cut the graph of samples, found as in a fit, into every number of clusters."""
+    training = open_training(model, samples.computed())
+    stack = training.source.stack(model, training.kernels)
+    compromise = find_compromise(stack)
+    coefficients = compromise.scatter(compromise.coefficients)
+
+    n = stack.n_samples
+    sizes = [list_sizes(model.neighbors, n, k) for k in k_values]
+    memberships = find_memberships(stack, coefficients, max(sizes, key=len))[2]
+    n_sizes = [len(each) for each in sizes]
+    cuts = cut_for_all(memberships, k_values, n_sizes)
+
+    scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
+    best = sorted(highest(np.array(k_values), scores))
+    places = [k_values.index(k) for k in best]
+    stabilities = np.full(len(k_values), np.nan)
+    ways = [cuts.ways[place] for place in places]
+    stabilities[places] = _resample(memberships, cuts.labels[places], best, ways, rng)
+    if training.fitted is not None:
+        spread = spread_rows(cuts.labels.T, training.fitted, samples.n_samples, -1)
+        cuts = replace(cuts, labels=spread.T)
+    shares = coefficients / coefficients.sum()
+    return _Pass(cuts, stabilities, shares, compromise.agreement)
+
+
+def _resample(
+    memberships: Sequence[Sequence[Any]],
+    labels: np.ndarray,
+    k_values: list[int],
+    ways: list[Way],
+    rng: np.random.Generator,
+) -> Float:
+    """Return how far clusters of resamples agree with those of all samples, (s,)."""
+    n = labels.shape[1]
+    size = round(FRACTION * n)
+    agreements = np.full((RESAMPLES, len(k_values)), np.nan)
+    if k_values[-1] >= size:
+        return agreements[0]
+
+    for row in agreements:
+        part = draw(rng, n, size)
+        among = [[each[part][:, part] for each in several] for several in memberships]
+        found = cut_alike(among, k_values, ways)
+        pairs = zip(labels[:, part], found, strict=True)
+        row[:] = [agreement_of_labels(*pair) for pair in pairs]
+    return agreements.mean(axis=0)
+
+
+def _test(
+    model: AgreementKKM,
+    source: Parts,
+    drawn: np.ndarray | None,
+    found: _Pass,
+    k_values: list[int],
+    level: float,
+    rng: np.random.Generator,
+) -> EvidenceOfClusters:
+    """Test how strong the evidence of clusters is, on some of the samples that were cut."""
+    everyone = np.arange(source.n_samples) if drawn is None else drawn
+    n_tested = min(len(everyone), TESTED_SAMPLES)
+    part = source.take(everyone[draw(rng, len(everyone), n_tested)])
+    names = ("center", "normalize", "psd")
+    options = {name: getattr(model, name) for name in names}
+    mixing = AverageKKM(kernels=source.kernels, missing_views="rescale", **options)
+
+    cuts, agreement = found.cuts, found.agreement
+    scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
+    best = highest(np.array(k_values), scores)[0]
+    p_agreement = 0.0
+    if agreement.n_independent_views > 1:
+        p_agreement = float(agreement.p_values.min())
+    numbers = [k for k in k_values if k < n_tested]
+    return find_evidence(
+        mixing,
+        part,
+        found.shares,
+        numbers,
+        min(best, numbers[-1]),
+        p_agreement=p_agreement,
+        n_draws=int(np.ceil(1 / level - 1e-9)) - 1,
+        level=level,
+        rng=rng,
+    )
 
 
 def _check_k_values(k_values: Any, n_used: int) -> list[int]:
+    """Return the numbers to try, rising."""
     if n_used < FEWEST_SAMPLES:
         raise ValueError(
             f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are "
@@ -414,57 +431,3 @@ def _check_k_values(k_values: Any, n_used: int) -> list[int]:
             "the samples used, at most max_samples"
         )
     return sorted({int(k) for k in numbers})
-
-
-def _check_draws(n_draws: Any, level: Any) -> None:
-    check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
-    check_parameter("n_draws", n_draws, Count())
-    least = int(np.ceil(1 / level - 1e-9)) - 1
-    if n_draws < least:
-        raise ValueError(
-            f"n_draws={n_draws} cannot show a p-value below {1 / (n_draws + 1):.2g}, "
-            f"and the level is {level:g}: pass n_draws={least} at least"
-        )
-
-
-def _shares(stack: Stack, coefficients: Any) -> tuple[Float, Agreement]:
-    """Return coefficients that sum to one, by default of the recommended method; and agreement."""
-    found = find_compromise(stack)
-    if coefficients is None:
-        given = found.scatter(found.coefficients)
-    else:
-        given = np.asarray(coefficients, dtype=np.float64)
-        is_wrong = given.shape != (stack.n_kernels,) or not np.isfinite(given).all()
-        if is_wrong or given.min() < 0 or given.sum() <= 0:
-            raise ValueError(
-                f"coefficients={coefficients!r}: pass a number for each of the "
-                f"{stack.n_kernels} kernels, not negative and not all zero"
-            )
-    return given / given.sum(), found.agreement
-
-
-def _resample(
-    K: Float,
-    labels: np.ndarray,
-    k_values: list[int],
-    expected: Float,
-    n_resamples: int,
-    rng: Any,
-) -> tuple[Float, Float]:
-    """Return how far clusters of resamples agree, and how many of these name each k, two (s,)."""
-    n, size = len(K), round(FRACTION * len(K))
-    numbers = [k for k in k_values if k < size]
-    agreements = np.full((n_resamples, len(k_values)), np.nan)
-    named = np.zeros(len(k_values))
-    for index in range(n_resamples if numbers else 0):
-        part = draw(rng, n, size)
-        found = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers)
-        for position, each in enumerate(found.labels):
-            agreements[index, position] = agreement_of_labels(
-                labels[position, part], each
-            )
-        scores = scores_of(
-            found.eigengaps, found.silhouettes - expected[: len(numbers)]
-        )
-        named[np.argmax(scores)] += 1
-    return agreements.mean(axis=0), named / n_resamples

@@ -1,16 +1,21 @@
 """The sparse graph of neighborhoods that clusters are cut from."""
 
 from mkclust.graph.lists import Lists, find_lists, list_sizes
+from mkclust.graph.numbers import Cuts, Way, cut_alike, cut_for_all
 from mkclust.graph.partition import Cut, Graph, cut, scaled_factor
 from mkclust.graph.similarities import KernelBlock, MixAndViews, tie_of
 
 __all__ = [
     "Cut",
+    "Cuts",
     "Graph",
     "KernelBlock",
     "Lists",
     "MixAndViews",
+    "Way",
     "cut",
+    "cut_alike",
+    "cut_for_all",
     "find_lists",
     "list_sizes",
     "scaled_factor",

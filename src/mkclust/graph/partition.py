@@ -198,6 +198,32 @@ def cut(
     return max(found, key=lambda each: judge.modularity(each.labels))
 
 
+class Embedded(NamedTuple):
+    """Samples embedded by the leading eigenvectors of a graph of neighborhoods."""
+
+    graph: Graph
+    relaxation: Relaxation
+    anchors: Float  # P, a row for every list
+    rows: Float  # of the samples
+
+
+def embed(
+    memberships: Sequence[Sequence[Any]],
+    scales: list[list[float]],
+    n_vectors: int,
+    tolerance: float = TOLERANCE,
+) -> Embedded:
+    """Return the embedding of samples by some leading eigenvectors of their graph.
+
+    The tolerance is the relative error of the sum of their eigenvalues.
+    """
+    graph = Graph(scaled_factor(memberships, scales))
+    relaxation = relax(graph, n_vectors, tol=tolerance)
+    vectors = relaxation.vectors[:, :n_vectors]
+    anchors = graph.transposed @ (graph.scale[:, None] * vectors)
+    return Embedded(graph, relaxation, anchors, graph.factor @ anchors)
+
+
 def _cut(
     memberships: Sequence[Sequence[Any]],
     scales: list[list[float]],
@@ -205,12 +231,8 @@ def _cut(
     n_init: int,
     random_state: Any,
 ) -> Cut:
-    graph = Graph(scaled_factor(memberships, scales))
-    relaxation = relax(graph, n_clusters, tol=TOLERANCE)
-    vectors = relaxation.vectors[:, :n_clusters]
-    anchors = graph.transposed @ (graph.scale[:, None] * vectors)
-    rows = graph.factor @ anchors
-
+    """Cut the graph of one setting."""
+    graph, relaxation, anchors, rows = embed(memberships, scales, n_clusters)
     order = graph.order
     found, centers = discretize(
         rows[order], n_clusters, n_init=n_init, random_state=random_state

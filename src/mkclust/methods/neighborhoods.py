@@ -87,11 +87,26 @@ def find_clusters(
 
     Kernels of coefficient zero play no part.
     """
+    n = stack.n_samples
+    sizes = list_sizes(neighbors, n, n_clusters)
+    compared, lists, memberships = find_memberships(stack, coefficients, sizes)
+    found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
+    embedding, basis = orthonormalized(found.rows)
+    learned = Neighborhoods(
+        compared, lists, sizes, found.scales, found.anchors, basis, n
+    )
+    return Clusters(learned, found, embedding)
+
+
+def find_memberships(
+    stack: Stack, coefficients: Float, sizes: Sequence[int]
+) -> tuple[MixAndViews, list[Lists], list[list[Any]]]:
+    """Return how samples are compared, their lists, and which samples are in which, by size."""
     n, like = stack.n_samples, stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
-    sizes = list_sizes(neighbors, n, n_clusters)
 
     def compare(samples: Any) -> list[Array]:
+        """Return the similarities of some samples to all, by the mix and by each view."""
         blocks = kernel_blocks(stack, compared.included, samples)
         height = len(range(n)[samples]) if isinstance(samples, slice) else len(samples)
         return compared.compare(blocks, (height, n), like)
@@ -99,12 +114,7 @@ def find_clusters(
     parts = row_ranges(n, n, like, BLOCK_ROWS)
     ties = ties_of(stack, compared)
     lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
-    found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
-    embedding, basis = orthonormalized(found.rows)
-    learned = Neighborhoods(
-        compared, lists, sizes, found.scales, found.anchors, basis, n
-    )
-    return Clusters(learned, found, embedding)
+    return compared, lists, memberships
 
 
 def kernel_blocks(

@@ -103,13 +103,10 @@ class NumberOfClustersDisplay(Display):
     ----------
     k_values : array-like of int of shape (s,)
         The numbers of clusters, rising.
-    eigengaps, silhouettes, stabilities : array-like of shape (s,)
+    eigengaps, tightness, agreements : array-like of shape (s,)
         The criteria, the larger the better; NaN if unknown.
     n_clusters : int
         The number that fits best, marked in all panels.
-    null_eigengaps, null_silhouettes : array-like of shape (2, s), default=None
-        Lower and upper edges of what the criteria reach on data without clusters;
-        shaded.
 
     Attributes
     ----------
@@ -119,7 +116,7 @@ class NumberOfClustersDisplay(Display):
     Examples
     --------
     >>> from mkclust.plots import NumberOfClustersDisplay
-    >>> criteria = {"eigengaps": [0.1, 0.6], "silhouettes": [0.4, 0.7], "stabilities": [0.8, 1.0]}
+    >>> criteria = {"eigengaps": [0.1, 0.6], "tightness": [0.4, 0.7], "agreements": [0.8, 1.0]}
     >>> display = NumberOfClustersDisplay(k_values=[2, 3], n_clusters=3, **criteria)
     >>> display.plot().axes_[0].get_title(loc="left")
     'Number of clusters: 3 fit best'
@@ -127,11 +124,9 @@ class NumberOfClustersDisplay(Display):
 
     k_values: Any
     eigengaps: Any
-    silhouettes: Any
-    stabilities: Any
+    tightness: Any
+    agreements: Any
     n_clusters: int
-    null_eigengaps: Any = None
-    null_silhouettes: Any = None
 
     @classmethod
     def from_suggestion(
@@ -139,63 +134,41 @@ class NumberOfClustersDisplay(Display):
     ) -> "NumberOfClustersDisplay":
         """Draw what ``mkclust.suggest_n_clusters`` returns, in new axes or given ones."""
         found: dict[str, Any] = {
-            name: getattr(result, name, None) for name in cls.__annotations__
+            name: getattr(result, name) for name in cls.__annotations__
         }
         return cls(**found).plot(ax)
 
     def _words(self) -> str:
-        shaded = (
-            "" if self.null_silhouettes is None else " Shaded: values without clusters."
-        )
-        return f"Three criteria, each the larger the better.{shaded}"
+        return "Three criteria, each the larger the better."
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
-        k_values, best = np.asarray(self.k_values), self.n_clusters
         self.axes_ = [
             ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)
         ]
-        for panel, name, values, null in (
-            (self.axes_[0], "eigengap", self.eigengaps, self.null_eigengaps),
-            (self.axes_[1], "silhouette", self.silhouettes, self.null_silhouettes),
-            (self.axes_[2], "resamples", self.stabilities, None),
-        ):
-            criterion = np.asarray(values, dtype=float)
-            panel.plot(
-                k_values, criterion, color=BLUE, marker="o", markersize=4, linewidth=1.4
-            )
-            panel.margins(y=0.2)
-            _frame(panel, k_values)
-            corner: dict[str, Any] = {
-                "ha": "right",
-                "va": "bottom",
-                "transform": panel.transAxes,
-            }
-            if not np.isfinite(criterion).any():
-                panel.text(1, 1.01, "unknown", fontsize=8, **corner)
-            panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
-            for value in criterion[(k_values == best) & np.isfinite(criterion)]:
-                panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
-                beside: dict[str, Any] = {
-                    "textcoords": "offset points",
-                    "xytext": (8, 6),
-                }
-                panel.annotate(
-                    f"{value:.3f}", (best, value), fontsize=9, color=INK, **beside
-                )
-            if null is not None and np.isfinite(null).any():
-                panel.fill_between(
-                    k_values, *null, color=FAINT, alpha=0.25, linewidth=0, zorder=0
-                )
-                panel.text(
-                    1, 1.01, "shaded: reached without clusters", fontsize=8, **corner
-                )
+        names = ("eigengap", "tightness", "agreement")
+        criteria = (self.eigengaps, self.tightness, self.agreements)
+        for panel, name, values in zip(self.axes_, names, criteria, strict=True):
+            self._draw_criterion(panel, np.asarray(values, dtype=float))
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        set_titles(
-            self.axes_[0], f"Number of clusters: {best} fit best", y="eigengap", pad=20
-        )
+        title = f"Number of clusters: {self.n_clusters} fit best"
+        set_titles(self.axes_[0], title, y=names[0], pad=20)
         self.axes_[-1].set_xlabel("number of clusters")
+
+    def _draw_criterion(self, panel: Any, values: np.ndarray) -> None:
+        """Draw one criterion, and mark the number that fits best."""
+        k_values, best = np.asarray(self.k_values), self.n_clusters
+        line: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.4}
+        panel.plot(k_values, values, color=BLUE, **line)
+        panel.margins(y=0.2)
+        _frame(panel, k_values)
+        panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
+        for value in values[(k_values == best) & np.isfinite(values)]:
+            panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
+            place: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
+            words = f"{value:.3f}"
+            panel.annotate(words, (best, value), fontsize=9, color=INK, **place)
 
 
 def _frame(ax: Any, x_values: Any) -> None:

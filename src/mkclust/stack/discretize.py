@@ -145,7 +145,7 @@ def _k_means_on_host(
 
     # For all starts together, in less time than one by one.
     rng = check_random_state(options["random_state"])
-    starts = _first_centers(rows, n_clusters, rng, options["n_init"])
+    starts = first_centers(rows, n_clusters, rng, options["n_init"])
 
     # A start goes on to equal rows only if no others are left: then there are fewer
     # clusters.
@@ -221,7 +221,7 @@ def k_means(
     rng, best = check_random_state(random_state), (np.inf, rows[:n_clusters, :])
     for some in ranges(n_init, max(1, DISTANCES // (n * n_clusters))):
         centers, shift = (
-            _first_centers(rows, n_clusters, rng, some.stop - some.start),
+            first_centers(rows, n_clusters, rng, some.stop - some.start),
             np.inf,
         )
         for _ in range(MAX_ITER):
@@ -243,7 +243,7 @@ def k_means(
     return to_host(best[1] + middle, None)
 
 
-def _first_centers(
+def first_centers(
     rows: Array, k: int, rng: np.random.RandomState, n_starts: int
 ) -> Array:
     """Return the centers that starts begin with, (s, k, d), chosen by greedy k-means++."""

@@ -146,9 +146,7 @@ def found(problem, fitted):
         "OS_STATUS": rng.integers(2, size=60),
     }
     other = pd.DataFrame(columns, problem[0]["left"].index)
-    k_values = suggest_n_clusters(
-        problem[0], [2, 3, 4], n_draws=19, level=0.05, n_resamples=2
-    )
+    k_values = suggest_n_clusters(problem[0], [2, 3, 4], evidence=True)
     return k_values, annotate(fitted, other)
 
 
@@ -246,10 +244,10 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     for name, values in {
         "Clusters": suggestion.k_values,
         "Score": suggestion.scores,
-        "Support": 100 * suggestion.support,
-        "Silhouette": suggestion.silhouettes,
+        "Tightness": suggestion.tightness,
         "Eigengap": suggestion.eigengaps,
-        "Resamples": suggestion.stabilities,
+        "Agreement": suggestion.agreements,
+        "Stability": suggestion.stabilities,
     }.items():
         assert page.numbers(table, name) == pytest.approx(values, abs=0.006)
     table, tests = (
@@ -512,4 +510,5 @@ def test_compressed_models_say_what_their_features_miss(problem):
 def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
     model = AverageKKM(4, random_state=0).fit(problem[0])
     data = collect(model, problem[0], n_resamples=0, alternatives=True)
-    assert data.suggestion.summary() == suggest_n_clusters(problem[0]).summary()
+    expected = suggest_n_clusters(problem[0], evidence=True)
+    assert data.suggestion.summary() == expected.summary()

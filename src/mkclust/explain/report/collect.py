@@ -249,6 +249,6 @@ def _suggestion(
     if is_approximated(model):
         kernels = default_bank(True, "gaussian")
 
-    names = ("center", "normalize", "psd", "missing_views", "scale")
+    names = ("center", "normalize", "psd", "scale")
     options = {name: getattr(model, name) for name in names}
-    return suggest_n_clusters(samples, kernels=kernels, **options)
+    return suggest_n_clusters(samples, evidence=True, kernels=kernels, **options)
