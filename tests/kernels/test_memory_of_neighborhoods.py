@@ -4,8 +4,9 @@ import tracemalloc
 
 import numpy as np
 
-from mkclust.kernels.neighbors import RowBlocks, find_neighborhoods, kth_smallest
+from mkclust.kernels.neighbors import RowBlocks, find_neighborhoods
 from mkclust.linalg import ranges
+from mkclust.linalg.nearest import kth_smallest
 
 SIZE = 10
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from mkclust.graph.similarities import entries_at, lower_bounds, places_of
 from mkclust.kernels.neighbors import LARGEST_WITH_ALL_TIES, LONGEST_TIMES
 from mkclust.linalg import namespace, select, set_diagonal, to_device, to_host
+from mkclust.linalg.nearest import entries_at, lower_bounds, places_of
 from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 

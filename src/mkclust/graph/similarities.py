@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.linalg import namespace, to_device, to_host
+from mkclust.linalg import to_device, to_host
 from mkclust.types import Array, Float
 
 # Similarities that differ by less than this share of a self-similarity are ties, in
 # double and in single precision; between their roundings.
 TIE, TIE_IN_SINGLE, BETWEEN = 1e-9, 1e-5, 1e-10
-# Entries of a row of which only the largest is looked at in a first search.
-PIECE = 32
 
 
 class KernelBlock(NamedTuple):
@@ -106,49 +104,3 @@ def tie_of(rounding: float) -> float:
     Rounding is the relative one of their entries.
     """
     return TIE_IN_SINGLE if rounding > BETWEEN else TIE
-
-
-def lower_bounds(similarities: Array, count: int) -> Array:
-    """Return for every row a number that at least so many of its entries reach, (n, 1).
-
-    Nearly as large as possible: the largest entries of pieces of the row stand for all
-    of it.
-    """
-    xp, (n, width) = namespace(similarities), similarities.shape
-    n_pieces = width // PIECE
-    if n_pieces >= 4 * count:
-        whole = xp.reshape(similarities[:, : n_pieces * PIECE], (n, n_pieces, PIECE))
-        similarities = xp.max(whole, axis=2)
-    return largest(similarities, count)[:, -1:]
-
-
-def largest(rows: Array, count: int) -> Array:
-    """Return the largest entries of every row, falling, (n, count)."""
-    xp = namespace(rows)
-    if isinstance(rows, np.ndarray):
-        found = np.partition(rows, rows.shape[1] - count, axis=1)[:, -count:]
-        return np.sort(found, axis=1)[:, ::-1]
-    if hasattr(xp, "topk"):
-        return xp.topk(rows, count, dim=1).values
-    return xp.flip(xp.sort(rows, axis=1)[:, -count:], axis=1)
-
-
-def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows and columns of the entries that are true, row by row, on the host."""
-    if isinstance(is_true, np.ndarray):
-        flat = np.flatnonzero(is_true)
-        rows, columns = np.divmod(flat, is_true.shape[1])
-        return rows, columns
-    xp: Any = namespace(is_true)
-    rows, columns = (to_host(each, np.int64) for each in xp.nonzero(is_true))
-    return rows, columns
-
-
-def entries_at(matrix: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return single entries, on the host."""
-    if isinstance(matrix, np.ndarray):
-        return matrix[rows, columns]
-    xp = namespace(matrix)
-    flat = xp.reshape(matrix, (-1,))
-    places = to_device(rows * matrix.shape[1] + columns, matrix)
-    return to_host(xp.take(flat, places, axis=0), None)

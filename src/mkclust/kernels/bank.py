@@ -22,7 +22,11 @@ from mkclust.kernels.neighbors import (
 )
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
-from mkclust.kernels.view_kernels import ComputedKernels, ViewKernels
+from mkclust.kernels.view_kernels import (
+    ComputedKernel,
+    ComputedKernels,
+    ViewKernels,
+)
 from mkclust.linalg import (
     copy_array,
     free_bytes,
@@ -403,15 +407,19 @@ class KernelBank(TransformerMixin, Parameters):
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""
-        samples = None
-        if new_views is not None and self.neighborhoods_:
-            samples = find_training_samples(new_views, self.views_)
-        kernels = []
-        for each in self._views:
-            rows = None if new_views is None else new_views[each.name]
-            kernels += each.kernels(rows, samples, self._precision)
+        kernels: list[ComputedKernel] = []
         known = self._views[0].view
-        n_rows, n = (known if rows is None else rows).shape[0], known.shape[0]
+        n_rows = n = known.shape[0]
+        if new_views is None:
+            for each in self._views:
+                kernels += each.kernels(self._precision)
+        else:
+            samples = None
+            if self.neighborhoods_:
+                samples = find_training_samples(new_views, self.views_)
+            for each in self._views:
+                kernels += each.kernels_of_new(new_views[each.name], samples)
+            n_rows = next(iter(new_views.values())).shape[0]
         source = ComputedKernels(
             tuple(kernels), n_rows, n, self._precision, known[:1, :]
         )
@@ -425,7 +433,7 @@ class KernelBank(TransformerMixin, Parameters):
             int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
             f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
             "pass on_the_fly=True to compute them when they are asked for"
-            f"{'' if rows is None else ', or pass fewer new samples at a time'}",
+            f"{'' if new_views is None else ', or pass fewer new samples at a time'}",
             available=free_bytes(known),
         )
         entries = written.all_rows()
@@ -433,8 +441,8 @@ class KernelBank(TransformerMixin, Parameters):
             return entries
         following = iter(entries if dense else ())
         return [
-            kernel.shared if kernel.share == 1 else next(following)
-            for kernel in kernels
+            source.of_neighborhoods(p) if kernel.share == 1 else next(following)
+            for p, kernel in enumerate(kernels)
         ]
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:

@@ -12,7 +12,8 @@ its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -22,8 +23,6 @@ from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
     FactoredMatrix,
-    copy_array,
-    is_foreign,
     namespace,
     row_ranges,
     select,
@@ -31,6 +30,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
+from mkclust.linalg.nearest import entries_at, places_of, upper_bounds
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
@@ -103,11 +103,14 @@ class Neighborhoods:
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def n_samples(self) -> int:
         return self.members.shape[0]
 
-    @property
+    @cached_property
     def _memberships(self) -> Any:
         """The sparse factor A of the kernel: memberships, rows of unit length."""
         counts = np.diff(self.members.indptr)
@@ -115,37 +118,37 @@ class Neighborhoods:
             scipy.sparse.diags_array(counts**-0.5) @ self.members
         )
 
-    def kernel(self) -> FactoredMatrix:
+    @cached_property
+    def _members_and_own(self) -> Any:
+        """Who is in the neighborhoods, and in that of a new sample, by neighborhood."""
+        shares = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
+        return scipy.sparse.vstack([self._memberships.T, shares], "csr")
+
+    def kernel(self) -> Any:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(self._memberships)
 
-    def cross(self, blocks: RowBlocks, samples: np.ndarray) -> FactoredMatrix:
-        """Return similarities of new samples to training samples, (n_new, n_samples).
+    def cross(self, dissimilarities: Array, samples: np.ndarray) -> Any:
+        """Return the similarities of new samples to the training samples, (n_new, n_samples).
 
-        Blocks are theirs, and `samples` says which training samples they are, -1 for
-        none: those keep their similarities.
+        Dissimilarities are in float64, and `samples` says which training samples they
+        are, -1 for none: those keep their similarities.
         """
-        factor, n, is_new = self._memberships, self.n_samples, samples < 0
-
-        def find(part: slice) -> tuple[Any, Any]:
-            dissimilarities = blocks.compute(part)
-            own = _within(dissimilarities, kth_smallest(dissimilarities, self.size))
-            last = to_device(self.last_dissimilarity, dissimilarities)
-            return _within(dissimilarities, last), own
-
         # Whose neighborhoods they join, and who is in their own.
-        nothing = scipy.sparse.csr_array((0, n), dtype=bool)
-        found = [(nothing, nothing), *blocks.map(find)]
-        joined, own = zip(*found, strict=True)
-        joins = scipy.sparse.vstack(joined, "csr")
+        is_near = _as_near(dissimilarities, self.last_dissimilarity)
+        joins = _matrix(*places_of(is_near), tuple(is_near.shape))
+        own, _ = _nearest(dissimilarities, self.size)
+
+        is_new, n = samples < 0, self.n_samples
         scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
+        joins = scale @ joins
         known = np.flatnonzero(~is_new)
-        places = (np.ones(len(known)), (known, samples[known]))
-        known_rows = scipy.sparse.csr_array(places, (len(samples), n)) @ factor
-        own_rows = scale @ scipy.sparse.vstack(own, "csr")
-        left = scipy.sparse.hstack([scale @ joins + known_rows, own_rows], "csr")
-        shares = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
-        return FactoredMatrix(left, scipy.sparse.vstack([factor.T, shares], "csr"))
+        if len(known):
+            places = (np.ones(len(known)), (known, samples[known]))
+            is_known = scipy.sparse.csr_array(places, (len(samples), n))
+            joins = joins + is_known @ self._memberships
+        left = scipy.sparse.hstack([joins, scale @ own], "csr")
+        return FactoredMatrix(left, self._members_and_own)
 
     def isolated(self) -> np.ndarray:
         """Return which samples are in no neighborhood but their own, and alone in that."""
@@ -164,8 +167,7 @@ def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     def find(part: slice) -> tuple[Any, Float]:
         dissimilarities = blocks.compute(part)
         set_diagonal(dissimilarities[:, part], float("inf"))
-        last = kth_smallest(dissimilarities, size)
-        return _within(dissimilarities, last), to_host(last)[:, 0]
+        return _nearest(dissimilarities, size)
 
     found, lasts = zip(*blocks.map(find), strict=True)
     others = scipy.sparse.vstack(found, "csr")
@@ -179,32 +181,38 @@ def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     return Neighborhoods(lists.T.tocsr(), last_dissimilarity, size)
 
 
-def kth_smallest(rows: Array, k: int) -> Array:
-    """Return the k-th smallest entry of every row, as a column of its own.
+def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
+    """Return who is as near as the last neighbor, sparse, and how far this is, (n,)."""
+    near = _as_near(dissimilarities, upper_bounds(dissimilarities, size))
+    rows, columns = places_of(near)
+    values = entries_at(dissimilarities, rows, columns)
 
-    A slice of the sorted rows would keep all of them in memory as long as it lives.
-    """
-    xp = namespace(rows)
+    n = near.shape[0]
+    counts = np.bincount(rows, minlength=n)
+    rising = np.append(values[np.lexsort((values, rows))], np.inf)
+    places = np.cumsum(counts) - counts + size - 1
+    last = rising[np.where(counts >= size, places, -1)]
 
-    if not is_foreign(rows):
-        ordered = np.partition(rows, k - 1, axis=1)
-    elif hasattr(xp, "topk"):  # torch: faster than to sort
-        ordered = xp.topk(rows, k, dim=1, largest=False).values
-    else:
-        ordered = xp.sort(rows, axis=1)
-
-    return copy_array(ordered[:, k - 1 : k])
+    is_in = values <= _limits(last)[rows]
+    shape = tuple(near.shape)
+    return _matrix(rows[is_in], columns[is_in], shape), last
 
 
-def _within(dissimilarities: Array, last: Array) -> Any:
-    """Return which samples are as near as the last neighbor, and not infinitely far."""
-    xp = namespace(last)
-    last = xp.where(last < FAR, last, FAR)
-    near = dissimilarities <= last + TIE * xp.abs(last) + ROUNDING
-    places = tuple(to_host(each, np.int64) for each in xp.nonzero(near))
-    return scipy.sparse.csr_array(
-        (np.ones(len(places[0]), bool), places), tuple(near.shape)
-    )
+def _limits(last: Float) -> Float:
+    """Return up to which dissimilarities samples are as near as the last neighbor."""
+    last = np.minimum(last, FAR)
+    return last + TIE * np.abs(last) + ROUNDING
+
+
+def _as_near(dissimilarities: Array, last: Array) -> Array:
+    limits = _limits(to_host(last))
+    return dissimilarities <= to_device(limits, dissimilarities)
+
+
+def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
+    """Return a sparse array that is true in places given row by row."""
+    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return scipy.sparse.csr_array((np.ones(len(rows), bool), columns, ends), shape)
 
 
 def lengths_of(self_similarity: Array) -> Array:

@@ -94,7 +94,7 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
     measures = {formula.measure for formula in view.formulas}
     if measures & {"product", "cosine", "given similarity"} or view.share:
         return
-    points, problems = view.points(view.view), []
+    points, problems = view.points(view.prepared(view.view)), []
     samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)
     for formula in view.formulas:
         some = select_points(points[formula.measure], samples)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
@@ -34,6 +35,7 @@ from mkclust.linalg import (
     empty,
     is_foreign,
     namespace,
+    pair_ranges,
     precision_of,
     row_ranges,
     set_diagonal,
@@ -110,10 +112,10 @@ class ViewKernels:
         return self.preparation.apply(rows)
 
     def points(
-        self, rows: Array, training: dict[str, Points] | None = None
+        self, prepared: Array, training: dict[str, Points] | None = None
     ) -> dict[str, Points]:
-        """Return rows as points by measure; training points for other rows only."""
-        prepared, training = self.prepared(rows), training or {}
+        """Return prepared rows as points by measure; training points for other rows only."""
+        training = training or {}
         measures = self.measures.items()
         return {
             name: each.points(prepared, training.get(name)) for name, each in measures
@@ -139,79 +141,83 @@ class ViewKernels:
         is_summed = share < 1 and len(self.formulas) == 1 and not is_foreign(self.view)
         sums = np.zeros(self.view.shape[0]) if is_summed else None
         found = {
-            key: find_neighborhoods(
-                size, self._dissimilarities(formula, self.view, sums)
-            )
+            key: find_neighborhoods(size, self._dissimilarities(formula, sums))
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
         }
         neighborhoods = tuple(found[key] for key in keys)
         return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
-    def _dissimilarities(
-        self, formula: Formula, rows: Array, sums: Float | None = None
-    ) -> RowBlocks:
-        """Return the dissimilarities of rows; those who compute them all also get sums."""
+    def _dissimilarities(self, formula: Formula, sums: Float | None) -> RowBlocks:
+        """Return the dissimilarities of all samples; computed in full, these fill sums."""
         measure = self.measures[formula.measure]
-        known, new = (
-            astype(self.prepared(each), "float64") for each in (self.view, rows)
-        )
-        y = measure.points(known)
-        x = y if rows is self.view else measure.points(new, y)
-        own = [
-            formula.entries(measure.compare_with_itself(each)) for each in (new, known)
-        ]
-        lengths, known_lengths = map(lengths_of, own)
+        rows = astype(self.prepared(self.view), "float64")
+        points = measure.points(rows)
+        lengths = lengths_of(formula.entries(measure.compare_with_itself(rows)))
 
         def compute(part: slice) -> Array:
-            compared = measure.compare(select_points(x, part), y)
+            compared = measure.compare(select_points(points, part), points)
             if measure.is_similarity or sums is not None:
                 entries = formula.entries(compared)
             if sums is not None:
                 sums[part] = entries.sum(axis=1)
             if measure.is_similarity:
-                compared = by_similarity(
-                    entries / lengths[part][:, None] / known_lengths
-                )
+                compared = by_similarity(entries / lengths[part][:, None] / lengths)
             return compared
 
-        parts = row_ranges(rows.shape[0], known.shape[0], known, BLOCK_ROWS)
-        return RowBlocks(compute, list(parts), known)
+        parts = pair_ranges(rows.shape[0], rows.shape[0], rows)
+        return RowBlocks(compute, list(parts), rows)
 
-    def kernels(
-        self, rows: Array | None, samples: np.ndarray | None, precision: str
-    ) -> "list[ComputedKernel]":
-        """Return the kernels of rows that may be training samples, or of all of these for None."""
-        # Other libraries do not mix number types.
-        if rows is not None and is_foreign(rows):
-            rows = astype(rows, precision_of(self.view))
-        x = y = dict[str, Points]()
-        if self.share < 1:
-            x = y = self.points(self.view)
-            x = y if rows is None else self.points(rows, training=y)
-        diagonals: list[Any] = [None] * len(self.formulas)
-        if rows is None:
-            diagonals = self.self_similarity(self.view, precision)
-        kernels, shared = [], dict[Any, Any]({None: None})
-        for p, (formula, found) in enumerate(
-            zip(self.formulas, self.neighborhoods, strict=True)
-        ):
+    def kernels(self, precision: str) -> "list[ComputedKernel]":
+        """Return the kernels of the training samples."""
+        points = {} if self.share == 1 else self.points(self.prepared(self.view))
+        diagonals = self.self_similarity(self.view, precision)
+        shared: dict[Any, Any] = {None: None}
+        for found in self.neighborhoods:
             if found is not None and found not in shared:
-                shared[found] = (
-                    found.kernel()
-                    if rows is None or samples is None
-                    else found.cross(self._dissimilarities(formula, rows), samples)
-                )
-            by = formula.measure
-            computed = (
-                self.measures[by],
-                x.get(by),
-                y.get(by),
-                shared[found],
-                self.share,
-            )
-            sums = self.sums if rows is None else None
-            kernels.append(ComputedKernel(formula, *computed, diagonals[p], sums))
+                shared[found] = found.kernel()
+
+        kernels = []
+        for p, (formula, found) in enumerate(self._formulas_and_neighborhoods):
+            name = formula.measure
+            own = points.get(name)
+            known = (self.measures[name], own, own, shared[found], self.share)
+            kernels.append(ComputedKernel(formula, *known, diagonals[p], self.sums))
         return kernels
+
+    def kernels_of_new(
+        self, rows: Array, samples: np.ndarray | None
+    ) -> "list[ComputedKernel]":
+        """Return the kernels of rows, and of which training samples they are, if any."""
+        if is_foreign(rows):  # other libraries do not mix number types
+            rows = astype(rows, precision_of(self.view))
+        known, new = self.prepared(self.view), self.prepared(rows)
+        if samples is not None:  # neighborhoods are found in double precision
+            known, new = astype(known, "float64"), astype(new, "float64")
+        y = self.points(known)
+        x = self.points(new, training=y)
+
+        joined: dict[Any, Any] = {None: None}
+        kernels = []
+        for formula, found in self._formulas_and_neighborhoods:
+            name = formula.measure
+            measure = self.measures[name]
+            if found is not None and samples is not None and found not in joined:
+                lengths = self._lengths(formula, new), self._lengths(formula, known)
+                joined[found] = JoinedNeighborhoods(found, samples, lengths)
+            own = (measure, x[name], y[name], joined[found], self.share)
+            kernels.append(ComputedKernel(formula, *own, None))
+        return kernels
+
+    @property
+    def _formulas_and_neighborhoods(self) -> list[tuple[Formula, Neighborhoods | None]]:
+        return list(zip(self.formulas, self.neighborhoods, strict=True))
+
+    def _lengths(self, formula: Formula, prepared: Array) -> Array | None:
+        """Return the norms of rows in feature space, if neighbors are the most similar."""
+        measure = self.measures[formula.measure]
+        if not measure.is_similarity:
+            return None
+        return lengths_of(formula.entries(measure.compare_with_itself(prepared)))
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -238,16 +244,37 @@ class ViewKernels:
 
 
 @dataclass(frozen=True, eq=False)
+class JoinedNeighborhoods:
+    """The neighborhoods that new samples join, found from rows of a kernel."""
+
+    neighborhoods: Neighborhoods
+    # Which training samples they are, -1 for others.
+    samples: np.ndarray = field(repr=False)
+    # Norms of new and training samples in feature space; None for distances.
+    lengths: tuple[Array | None, Array | None] = field(repr=False)
+
+    def rows(self, part: slice, compared: Array, entries: Array) -> Any:
+        """Return some rows of the shared neighborhoods, given those of the kernel."""
+        new, known = self.lengths
+        if new is None or known is None:
+            dissimilarities = compared
+        else:
+            dissimilarities = by_similarity(entries / new[part][:, None] / known)
+        return self.neighborhoods.cross(dissimilarities, self.samples[part])
+
+
+@dataclass(frozen=True, eq=False)
 class ComputedKernel:
     """One kernel of a source, computed from points or consisting of neighborhoods."""
 
     formula: Formula
     measure: Measure = field(repr=False)
-    # The points of the samples and of the training samples; None if it consists of
-    # neighborhoods.
+    # The points of the samples and of the training samples; None if no entries are
+    # needed.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
-    shared: FactoredMatrix | None = field(repr=False)  # its neighborhoods
+    # Its neighborhoods: a sparse product, how new samples join them, or None.
+    shared: Any = field(repr=False)
     share: float  # their share in the kernel
     # None if the samples are not the training samples.
     diagonal: Any = field(repr=False)
@@ -306,6 +333,20 @@ class ComputedKernels(Source):
         (_, tile), *_ = self.only([index])._tiles(rows, columns)
         return tile
 
+    def of_neighborhoods(self, index: int) -> Any:
+        """Return a kernel that consists of neighborhoods, a sparse product."""
+        kernel, n = self.kernels[index], self.n_training
+        if not isinstance(kernel.shared, JoinedNeighborhoods):
+            return kernel.shared
+
+        def find(part: slice) -> Any:
+            return self._parts(kernel, part, slice(0, n), {})[1]
+
+        parts = pair_ranges(self.n_samples, n, self.like)
+        found = in_threads(find, parts, self.like) or [find(slice(0, 0))]
+        left = scipy.sparse.vstack([each.left for each in found], "csr")
+        return FactoredMatrix(left, found[0].right)
+
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
         return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
@@ -352,7 +393,7 @@ class ComputedKernels(Source):
             for p, tile in self._tiles(_as_slice(samples[part]), slice(0, n)):
                 out[p, part, :] = tile
 
-        in_threads(write, row_ranges(n_rows, n, self.like, BLOCK_ROWS), self.like)
+        in_threads(write, pair_ranges(n_rows, n, self.like), self.like)
         return out
 
     def all_rows(self) -> Array:
@@ -379,28 +420,36 @@ class ComputedKernels(Source):
         """
         made: dict[int, Any] = {}  # what several kernels share
         for p, kernel in enumerate(self.kernels):
-            tile: Any = None
-            if kernel.x is not None and kernel.y is not None:
-                if id(kernel.x) not in made:
-                    x, y = (
-                        select_points(kernel.x, rows),
-                        select_points(kernel.y, columns),
-                    )
-                    made[id(kernel.x)] = kernel.measure.compare(x, y)
-                tile = astype(
-                    kernel.formula.entries(made[id(kernel.x)]), self.number_type
-                )
-            if kernel.shared is not None:
-                if id(kernel.shared) not in made:
-                    is_all = isinstance(columns, slice) and columns == slice(
-                        0, self.n_training
-                    )
-                    chosen = rows if is_all else (rows, columns)
-                    made[id(kernel.shared)] = kernel.shared[chosen]
-                tile = self._with_shared(tile, made[id(kernel.shared)], kernel.share)
+            entries, shared = self._parts(kernel, rows, columns, made)
+            tile = None if kernel.share == 1 else astype(entries, self.number_type)
+            if shared is not None:
+                tile = self._with_shared(tile, shared, kernel.share)
             if kernel.diagonal is not None:
                 _set_own(tile, rows, columns, kernel.diagonal)
             yield p, tile
+
+    def _parts(
+        self, kernel: ComputedKernel, rows: Any, columns: Any, made: dict[int, Any]
+    ) -> tuple[Any, Any]:
+        """Return entries by the formula, and shared neighborhoods, of what a kernel has."""
+        compared = entries = None
+        if kernel.x is not None and kernel.y is not None:
+            if id(kernel.x) not in made:
+                x = select_points(kernel.x, rows)
+                y = select_points(kernel.y, columns)
+                made[id(kernel.x)] = kernel.measure.compare(x, y)
+            compared = made[id(kernel.x)]
+            entries = kernel.formula.entries(compared)
+
+        shared = kernel.shared
+        if shared is not None and id(shared) not in made:
+            if isinstance(shared, JoinedNeighborhoods):
+                made[id(shared)] = shared.rows(rows, compared, entries)
+            elif isinstance(columns, slice) and columns == slice(0, self.n_training):
+                made[id(shared)] = shared[rows]
+            else:
+                made[id(shared)] = shared[rows, columns]
+        return entries, None if shared is None else made[id(shared)]
 
     def _with_shared(self, tile: Any, shared: Any, share: float) -> Array:
         """Return entries with those of shared neighborhoods as a share, or these alone."""

@@ -36,6 +36,7 @@ from mkclust.linalg.arrays import (
     is_on_accelerator,
     library_and_device,
     namespace,
+    pair_ranges,
     precision_of,
     random_normal,
     random_signs,

@@ -15,6 +15,9 @@ from mkclust.types import Array
 EPS = float(np.finfo(np.float64).eps)
 # The functions for each type of array: they are asked for millions of times.
 _LIBRARIES: dict[type, Any] = {}
+# Similarities among which neighbors are looked for at a time on a host, and at least
+# the rows of these: many, since sparse matrices take long to begin with.
+BLOCK_PAIRS, FEWEST_ROWS = 2**20, 64
 
 
 def is_foreign(thing: Any) -> bool:
@@ -213,6 +216,13 @@ def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice
     """
     entries = 2**25 if is_foreign(like) else 2**15
     return ranges(n, max(fewest, entries // max(1, width)))
+
+
+def pair_ranges(n: int, width: int, like: Any) -> Iterator[slice]:
+    """Cut n rows of similarities into slices in which neighbors are looked for."""
+    if is_foreign(like):
+        return row_ranges(n, width, like, FEWEST_ROWS)
+    return ranges(n, max(FEWEST_ROWS, BLOCK_PAIRS // max(1, width)))
 
 
 def select(array: Array, index: Any, axis: int = 0) -> Array:

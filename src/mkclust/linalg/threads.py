@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from threading import local
 from typing import Any
 
 from mkclust.linalg.arrays import is_foreign
@@ -13,6 +14,8 @@ from mkclust.linalg.arrays import is_foreign
 FEW_SAMPLES = 500
 # Entries that a thread computes at a time: with fewer, threads wait for each other.
 ENTRIES_PER_THREAD = 2**18
+# Whether this thread is one of several that share some work.
+_this_thread = local()
 
 
 @cache
@@ -32,15 +35,23 @@ def n_threads() -> int:
 def in_threads(
     work: Callable[[Any], Any], parts: Iterable[Any], like: Any
 ) -> list[Any]:
-    """Return the results of work on all parts, on the host by all threads."""
+    """Return the results of work on all parts, on the host by all threads.
+
+    Work within such work is done by the thread that it is in.
+    """
     parts = list(parts)
     count = 1
-    if not is_foreign(like) and len(parts) > 1:
+    is_shared = hasattr(_this_thread, "is_one_of_several")
+    if not is_shared and not is_foreign(like) and len(parts) > 1:
         count = min(n_threads(), len(parts))
     if count <= 1:
         return list(map(work, parts))
-    with one_thread(), ThreadPoolExecutor(count) as pool:
+    with one_thread(), ThreadPoolExecutor(count, initializer=_join_others) as pool:
         return list(pool.map(work, parts))
+
+
+def _join_others() -> None:
+    _this_thread.is_one_of_several = True
 
 
 def one_thread() -> AbstractContextManager[Any]:

@@ -245,7 +245,8 @@ class AgreementKKM(InductiveClusterer):
         self, samples: Samples, self_similarity: Any = None
     ) -> tuple[Float, np.ndarray, bool]:
         if self_similarity is None and has_blocks(samples):
-            return embed_in_blocks(self, samples)
+            rows, state = embed_in_blocks(self, samples)
+            return rows, np.flatnonzero(state > 0), bool((state > 1).any())
         return super()._embed_samples(samples, self_similarity)
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import clone
 
 from mkclust.data.blocks import Block, Blocks, check_finite
@@ -20,7 +21,6 @@ from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import silence
 from mkclust.graph import Graph, cut, scaled_factor
 from mkclust.linalg import is_foreign, ranges
-from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.missingness import measure_missingness
 from mkclust.methods.neighborhoods import orthonormalized, stacked
 from mkclust.methods.out_of_sample import UNCOVERED, warn_of_uncovered
@@ -57,8 +57,10 @@ def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
     anchors = np.sort(drawn[: model.anchors])
 
     fitted = model_of(model, held(samples, blocks.take(anchors), anchors))
-    cut_again(fitted, samples, blocks, np.sort(drawn))
-    return learn_all(fitted, samples, blocks, anchors)
+    rows, state = cut_again(fitted, samples, blocks, np.sort(drawn))
+    if len(drawn) < samples.n_samples:
+        rows, state = embed_in_blocks(fitted, samples)
+    return learn_all(fitted, samples, rows, state, anchors)
 
 
 def drawn_part(samples: Samples, count: int) -> Samples:
@@ -92,20 +94,22 @@ def held(samples: Samples, block: Block, numbers: np.ndarray | slice) -> Samples
 
 def cut_again(
     fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
-) -> None:
-    """Find the clusters in the graph of more samples than the anchors, which it stays with."""
-    extension = fitted._source.extension
-    found = []
+) -> tuple[Float, np.ndarray]:
+    """Find the clusters in the graph of more samples than the anchors.
+
+    The model stays with it. The rows of the samples and their states are returned.
+    """
+    found, states = [], []
     for some in ranges(len(numbers), BLOCK_SAMPLES):
         block = blocks.take(numbers[some])
         check_finite(block, numbers[some])
-        part = held(samples, block, numbers[some])
-        similarities = fitted._source.similarities(fitted, part, None)
-        found.append(extension.memberships(similarities, block.n_rows))
-    memberships = stacked(found)
+        memberships, state = memberships_of(fitted, held(samples, block, numbers[some]))
+        found.append(memberships)
+        states.append(state)
 
     options = fitted._options("n_init", "random_state")
-    best = cut(memberships, fitted.n_clusters, **options)
+    best = cut(stacked(found), fitted.n_clusters, **options)
+    extension = fitted._source.extension
     neighborhoods = replace(
         extension.neighborhoods,
         scales=best.scales,
@@ -117,6 +121,28 @@ def cut_again(
     fitted._centers = best.centers
     fitted.objective_ = best.relaxation.value
     fitted.history_ = np.array([best.relaxation.value])
+    return best.rows, np.concatenate(states)
+
+
+def memberships_of(fitted: Any, part: Samples) -> tuple[list[list[Any]], np.ndarray]:
+    """Return in which lists of anchors samples are, and their states.
+
+    A state is 0 if a sample is covered, 1 if no used view has it, and 2 if it has no
+    neighbor in those that do.
+    """
+    found, which = fitted._find_of_covered(part, None, fitted._source.memberships)
+    state = np.zeros(part.n_samples)
+    if len(which.uncovered):
+        state[which.uncovered] = 1 + which.lacks_neighbors
+        if found is None:
+            return fitted._source.extension.neighborhoods.no_memberships(
+                len(state)
+            ), state
+        places = which.covered, which.kept
+        shape = len(state), found[0][0].shape[0]
+        spread = scipy.sparse.csr_array((np.ones(len(which.kept)), places), shape)
+        found = [[spread @ each for each in of_kernel] for of_kernel in found]
+    return found, state
 
 
 def kept_samples(model: Any) -> Samples:
@@ -152,10 +178,10 @@ def graph_of(model: Any, samples: Samples) -> Graph:
 
 
 def learn_all(
-    fitted: Any, samples: Samples, blocks: Blocks, anchors: np.ndarray
+    fitted: Any, samples: Samples, rows: Float, state: np.ndarray, anchors: np.ndarray
 ) -> dict[str, Any]:
-    """Return what a model of anchors learns of all samples."""
-    rows, uncovered, lacks_neighbors = embed_in_blocks(fitted, samples)
+    """Return what a model of anchors learns of all samples, given their rows and states."""
+    uncovered, lacks_neighbors = np.flatnonzero(state > 0), bool((state > 1).any())
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
 
@@ -193,23 +219,17 @@ def has_blocks(samples: Samples) -> bool:
     return not is_held or samples.n_samples > BLOCK_SAMPLES
 
 
-def embed_in_blocks(fitted: Any, samples: Samples) -> tuple[Float, np.ndarray, bool]:
-    """Return the rows of samples, which are not covered, and whether for want of neighbors."""
+def embed_in_blocks(fitted: Any, samples: Samples) -> tuple[Float, np.ndarray]:
+    """Return the rows of samples and their states, as those of `memberships_of`."""
     frame = replace(samples, parts=(), missing=None, ids=None, groups=None)
     found = as_blocks(samples).map(partial(embed_block, fitted, frame))
-    rows, state = np.ascontiguousarray(found[:, :-1]), found[:, -1]
-    return rows, np.flatnonzero(state > 0), bool((state > 1).any())
+    return np.ascontiguousarray(found[:, :-1]), found[:, -1]
 
 
 def embed_block(fitted: Any, frame: Samples, block: Block, start: int) -> np.ndarray:
-    """Return the rows of samples, and in one more column 0, or 1 or 2 if they are not covered.
-
-    2 is for those that have entries and no neighbor.
-    """
+    """Return the rows of samples, and their states in one more column."""
     check_finite(block, start)
     part = held(frame, block, slice(start, start + block.n_rows))
-    every = InductiveClusterer._embed_samples
-    rows, uncovered, lacks_neighbors = every(fitted, part)
-    state = np.zeros((len(rows), 1))
-    state[uncovered] = 1 + lacks_neighbors
-    return np.hstack([rows, state])
+    memberships, state = memberships_of(fitted, part)
+    rows = fitted._source.extension.neighborhoods.embed(memberships)
+    return np.hstack([rows, state[:, None]])

@@ -14,9 +14,9 @@ import numpy as np
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.graph import MixAndViews
-from mkclust.graph.similarities import largest
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
-from mkclust.methods.neighborhoods import compare_new, kernel_blocks
+from mkclust.linalg.nearest import largest
+from mkclust.methods.neighborhoods import NewSamples, kernel_blocks
 from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Observed, Stack, Standardization
 from mkclust.stack.compare import draw
@@ -79,8 +79,8 @@ def nearness_of_new(
     found = []
     for part in parts:
         similarities = source.similarities(model, part, self_similarity)
-        rows = compare_new(extension, compared, similarities, part.n_samples, n)
-        found += [nearness(each) for (each,) in rows]
+        new = NewSamples(extension, compared, similarities, part.n_samples, n)
+        found += new.map(lambda by_mix: nearness(by_mix[0]))
     return np.concatenate(found) if found else np.zeros(0)
 
 

@@ -1,8 +1,8 @@
 """Methods that assign clusters to new samples."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,15 @@ from mkclust.parameters import learned
 from mkclust.stack import Stack
 from mkclust.stack.kernel import multiply
 from mkclust.types import Array, Float, Labels
+
+
+class Covered(NamedTuple):
+    """Which of some new samples are covered by a fit."""
+
+    kept: np.ndarray  # their places among those that have entries
+    covered: np.ndarray
+    uncovered: np.ndarray
+    lacks_neighbors: bool  # whether some that have entries have no neighbor
 
 
 class InductiveClusterer(
@@ -200,30 +209,46 @@ class InductiveClusterer(
 
         Samples of which no used view says anything have rows of zeros.
         """
-        source = self._source
-        n, empty = samples.n_samples, source.empty(samples)
-        uncovered = without_entries(empty, self._used_kernels)
-        covered = np.delete(np.arange(n), uncovered)
-        if not len(covered):
-            return np.zeros((n, self.n_clusters)), uncovered, False
+        n = samples.n_samples
+        rows, found = self._find_of_covered(
+            samples, self_similarity, self._source.embed
+        )
+        if not len(found.covered):
+            return np.zeros((n, self.n_clusters)), found.uncovered, False
+        if len(found.uncovered):
+            rows = spread_rows(select(rows, found.kept), found.covered, n, 0.0)
+        return rows, found.uncovered, found.lacks_neighbors
 
-        part = samples
-        if len(uncovered):
+    def _find_of_covered(
+        self, samples: Samples, self_similarity: Any, find: Callable[..., Any]
+    ) -> tuple[Any, "Covered"]:
+        """Return what is found of samples that a used view has, and which these are.
+
+        ``find`` also returns which kernels find no neighbor of which samples.
+        """
+        empty = self._source.empty(samples)
+        n, used = len(empty), self._used_kernels
+        uncovered = without_entries(empty, used)
+        if not len(uncovered):
+            found, alone = find(self, samples, self_similarity)
+        elif len(uncovered) == n:
+            nobody = np.zeros(0, np.int64)
+            return None, Covered(nobody, nobody, uncovered, lacks_neighbors=False)
+        else:
+            covered = np.delete(np.arange(n), uncovered)
             if self_similarity is not None:
                 self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
             # As views, since the columns of kernels are training samples.
-            part = replace(
-                replace(samples, kind="views").take(covered), kind=samples.kind
-            )
-        rows, alone = source.embed(self, part, self_similarity)
+            part = replace(samples, kind="views").take(covered)
+            part = replace(part, kind=samples.kind)
+            found, alone = find(self, part, self_similarity)
 
-        lost = without_entries(empty[covered] | alone, self._used_kernels)
-        kept = np.delete(np.arange(len(covered)), lost)
-        if len(kept) == n:
-            return rows, uncovered, False
-        uncovered = np.delete(np.arange(n), covered[kept])
-        rows = spread_rows(select(rows, kept), covered[kept], n, 0.0)
-        return rows, uncovered, len(lost) > 0
+        had_entries = np.delete(np.arange(n), uncovered)
+        lost = without_entries(empty[had_entries] | alone, used)
+        kept = np.delete(np.arange(len(had_entries)), lost)
+        covered = had_entries[kept]
+        uncovered = np.delete(np.arange(n), covered)
+        return found, Covered(kept, covered, uncovered, lacks_neighbors=len(lost) > 0)
 
     @property
     def _n_features_out(self) -> int:

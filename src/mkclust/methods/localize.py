@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mkclust.exceptions import warn
-from mkclust.kernels.neighbors import kth_smallest
 from mkclust.linalg import (
     astype,
     empty,
@@ -16,6 +15,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
+from mkclust.linalg.nearest import kth_smallest
 from mkclust.methods.base import RelaxedClusterer
 from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack

@@ -1,6 +1,6 @@
 """Clusters by the graph of neighborhoods, and new samples by the neighborhoods they join."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,10 +24,11 @@ from mkclust.linalg import (
     inner_products,
     is_foreign,
     namespace,
-    row_ranges,
+    pair_ranges,
     to_device,
     to_host,
 )
+from mkclust.linalg.threads import in_threads
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.out_of_sample import Extension, Similarities, is_training
 from mkclust.stack import Observed, Source, Stack
@@ -35,8 +36,6 @@ from mkclust.stack.checks import symmetrized
 from mkclust.stack.compare import compared_samples
 from mkclust.types import Array, Float
 
-# Samples whose similarities to all anchors are computed at a time, at least.
-BLOCK_ROWS = 64
 # Directions of less than this share of the largest are rounding.
 RANK_TOLERANCE = 1e-12
 
@@ -60,6 +59,11 @@ class Neighborhoods:
         """Return by kernel and size in which lists samples are."""
         pairs = zip(self.lists, similarities, strict=True)
         return [lists.memberships(each) for lists, each in pairs]
+
+    def no_memberships(self, n: int) -> list[list[Any]]:
+        """Return the memberships of samples that are in no list."""
+        nothing = scipy.sparse.csr_array((n, self.n_anchors), dtype=bool)
+        return [[nothing] * len(self.sizes) for _ in self.lists]
 
     def embed(self, memberships: Sequence[Sequence[Any]]) -> Float:
         """Return the rows of samples, (n, k), given the lists that they are in."""
@@ -111,7 +115,7 @@ def find_memberships(
         height = len(range(n)[samples]) if isinstance(samples, slice) else len(samples)
         return compared.compare(blocks, (height, n), like)
 
-    parts = row_ranges(n, n, like, BLOCK_ROWS)
+    parts = pair_ranges(n, n, like)
     ties = ties_of(stack, compared)
     lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
     return compared, lists, memberships
@@ -207,37 +211,42 @@ class NeighborhoodExtension(Extension):
         self, similarities: Sequence[Similarities], n_new: int
     ) -> list[list[Any]]:
         """Return by kernel and size in which lists of anchors new samples are."""
-        compared = self.compare(similarities, n_new)
-        found = [self.neighborhoods.memberships(each) for each in compared]
-        if not found:
+        if not n_new:
             raise ValueError("X is empty, it has no samples: pass at least one")
-        return stacked(found)
-
-    def compare(
-        self, similarities: Sequence[Similarities], n_new: int
-    ) -> Iterator[list[Array]]:
-        """Yield the similarities of some new samples to the anchors, by the mix and by view."""
         known = self.neighborhoods
-        return compare_new(self, known.compared, similarities, n_new, known.n_anchors)
+        samples = NewSamples(self, known.compared, similarities, n_new, known.n_anchors)
+        return stacked(samples.map(known.memberships))
 
 
-def compare_new(
-    extension: Extension,
-    compared: MixAndViews,
-    similarities: Sequence[Similarities],
-    n_new: int,
-    n_anchors: int,
-) -> Iterator[list[Array]]:
-    """Yield the similarities of some new samples to those of a fit, by the mix and by view."""
-    included = set(compared.included)
-    used = [part for part in similarities if included & set(part.kernels)]
-    parts = [NewRows(extension, part, included) for part in used]
-    like = parts[0].like if parts else np.zeros(0)
-    for some in row_ranges(n_new, n_anchors, like, BLOCK_ROWS):
+class NewSamples:
+    """The similarities of new samples to those of a fit, by the mix and by view."""
+
+    def __init__(
+        self,
+        extension: Extension,
+        compared: MixAndViews,
+        similarities: Sequence[Similarities],
+        n_new: int,
+        n_anchors: int,
+    ):
+        self.compared, self.n_new, self.n_anchors = compared, n_new, n_anchors
+        included = set(compared.included)
+        used = [part for part in similarities if included & set(part.kernels)]
+        self.parts = [NewRows(extension, part, included) for part in used]
+        self.like = self.parts[0].like if self.parts else np.zeros(0)
+
+    def map(self, function: Callable[[list[Array]], Any]) -> list[Any]:
+        """Return a function of the similarities of all samples, some at a time."""
+        blocks = pair_ranges(self.n_new, self.n_anchors, self.like)
+        return in_threads(lambda some: function(self.at(some)), blocks, self.like)
+
+    def at(self, some: slice) -> list[Array]:
+        """Return the similarities of some samples, by the mix and by each view."""
         blocks: dict[int, KernelBlock] = {}
-        for part in parts:
+        for part in self.parts:
             blocks |= part.blocks(some)
-        yield compared.compare(blocks, (some.stop - some.start, n_anchors), like)
+        shape = some.stop - some.start, self.n_anchors
+        return self.compared.compare(blocks, shape, self.like)
 
 
 def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:

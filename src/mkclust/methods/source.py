@@ -186,6 +186,14 @@ class Source:
         rows = self.extension.embed(similarities, samples.n_samples)
         return rows, self.without_neighbors(model, similarities, samples.n_samples)
 
+    def memberships(
+        self: Any, model: Any, samples: Samples, self_similarity: Any
+    ) -> tuple[list[list[Any]], np.ndarray]:
+        """Return in which lists of anchors samples are, and which find no neighbor."""
+        similarities = self.similarities(model, samples, self_similarity)
+        found = self.extension.memberships(similarities, samples.n_samples)
+        return found, self.without_neighbors(model, similarities, samples.n_samples)
+
     def without_neighbors(
         self, model: Any, similarities: Sequence[Similarities], n_new: int
     ) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import Any
 from mkclust.linalg import (
     arrays_to_host,
     astype,
-    device,
     empty,
     hstack,
     is_sparse,
@@ -16,6 +15,7 @@ from mkclust.linalg import (
     precision_of,
     row_ranges,
     select,
+    set_diagonal,
     to_device,
     zeros,
 )
@@ -133,28 +133,28 @@ class Standardization:
         of the ``first``, which the others follow; None for new samples.
         """
         local, xp = self.to_same_device(cross), namespace(cross)
-        rows = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
-        means, own = xp.mean(rows, axis=1), slice(0, 0)
+        given = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
+        means, own = xp.mean(given, axis=1), slice(0, 0)
+        rows = given + 0.0
         if first is not None:
             own = slice(first, first + cross.shape[0])
         if local.shift and first is not None:
-            places = xp.arange(rows.shape[1], device=device(rows))
-            rows = rows + local.shift * astype(
-                places[own][:, None] == places[None, :], "float64"
-            )
+            square = rows[:, own]
+            set_diagonal(square, xp.linalg.diagonal(square) + local.shift)
             means = means + local.shift / rows.shape[1]
         if local.row_means is not None:
-            rows = rows - local.row_means
-            rows -= xp.mean(rows, axis=1)[:, None]
+            rows -= local.row_means
+            rows -= (means - local.mean)[:, None]
         # Directions that were dropped by clipping do not count.
         if local.dropped is not None:
-            rows = rows - (rows @ local.dropped) @ local.dropped.T
-        if local.scale is None:
-            return rows
-        factors = local._factors(
-            self_similarity, means, own, is_training=first is not None
-        )
-        return (rows * local.scale) * factors[:, None]
+            rows -= (rows @ local.dropped) @ local.dropped.T
+        if local.scale is not None:
+            factors = local._factors(
+                self_similarity, means, own, is_training=first is not None
+            )
+            rows *= local.scale
+            rows *= factors[:, None]
+        return rows
 
     def _factors(
         self,
