@@ -14,6 +14,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.sparse_rows import row_products, row_width
+from mkclust.linalg.threads import in_threads
 from mkclust.types import Array
 
 # At most this many rows, and products of entries, give the median distance.
@@ -132,24 +133,24 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 def _on_host(rows: Array) -> tuple[float, float]:
     """Return the median and the mean positive distance of rows in NumPy."""
     n = rows.shape[0]
-    place = 0
-    distances = np.empty(n * (n - 1) // 2)
-    for start in range(0, n, BLOCK_ROWS):
-        block = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
-        above = block[np.triu_indices(len(block), 1, n - start)]
-        distances[place : place + len(above)] = above
-        place += len(above)
-    np.sqrt(distances, out=distances)
+    squared = np.empty(n * (n - 1) // 2)
 
-    positive = distances
-    if not distances.all():
-        positive = distances[distances > 0]
+    def fill(part: slice) -> None:
+        block = squared_distances(rows[part], rows[part.start :])
+        above = block[np.triu_indices(len(block), 1, n - part.start)]
+        place = part.start * n - part.start * (part.start + 1) // 2
+        squared[place : place + len(above)] = above
 
-    mean = 0.0
-    if positive.size:
-        mean = float(positive.mean())
+    in_threads(fill, ranges(n, BLOCK_ROWS), rows)
+    middle = len(squared) // 2
+    squared.partition([max(middle - 1, 0), middle])
+    pair = squared[max(middle - 1, 0) : middle + 1]
+    median = float(np.sqrt(pair if len(squared) % 2 == 0 else pair[-1:]).mean())
+    if median > 0:
+        return median, median
 
-    return float(np.median(distances, overwrite_input=True)), mean
+    positive = np.sqrt(squared[squared > 0])
+    return median, float(positive.mean()) if positive.size else 0.0
 
 
 def _on_device(rows: Array) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Matrices known by two sparse factors, whose product has far more entries than they have."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,9 +39,16 @@ class FactoredMatrix:
 
     def __getitem__(self, index: Any) -> "FactoredMatrix":
         """Return some rows, or some rows and columns: slices or indices."""
-        parts = index if isinstance(index, tuple) else (index,)
-        right = self.right if len(parts) == 1 else self.right[:, parts[1]]
-        return FactoredMatrix(self.left[parts[0]], right)
+        rows, *columns = index if isinstance(index, tuple) else (index,)
+        right = self.right
+        if columns:
+            right = self._factor_of_columns[columns[0]].T.tocsr()
+        return FactoredMatrix(self.left[rows], right)
+
+    @cached_property
+    def _factor_of_columns(self) -> Any:
+        """The transpose of the right factor, of which some rows are found quickly."""
+        return self.right.T.tocsr()
 
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""

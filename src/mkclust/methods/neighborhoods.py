@@ -33,7 +33,7 @@ from mkclust.methods.mixture import leading_sums
 from mkclust.methods.out_of_sample import Extension, Similarities, is_training
 from mkclust.stack import Observed, Source, Stack
 from mkclust.stack.checks import symmetrized
-from mkclust.stack.compare import compared_samples
+from mkclust.stack.compare import among_compared, compared_samples
 from mkclust.types import Array, Float
 
 # Directions of less than this share of the largest are rounding.
@@ -168,7 +168,8 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
     Of many samples, some stand for all.
     """
     samples = compared_samples(stack.n_samples)
-    some = stack.among(samples if len(samples) < stack.n_samples else None)
+    are_complete = not any(isinstance(each, Observed) for each in stack.kernels)
+    some: Stack = among_compared(stack) if are_complete else stack.among(samples)
     H = np.linalg.qr(embedding[samples])[0]
     H = to_device(np.ascontiguousarray(H), some.kernels[0].like)
     products = some.apply(H)

@@ -10,14 +10,15 @@ import numpy as np
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     namespace,
+    pair_ranges,
     products_of_rows,
     row_ranges,
     to_device,
     to_host,
     zeros,
 )
-from mkclust.stack.kernel import FEWEST_ROWS, Kernel
 from mkclust.stack.kernel import Array as Held
+from mkclust.stack.kernel import Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
@@ -42,6 +43,17 @@ def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
 def compared_samples(n: int) -> np.ndarray:
     """Return the numbers of the samples among which kernels are compared, rising."""
     return draw(n, n if n <= ALL_COMPARED else SOME_COMPARED)
+
+
+def among_compared(stack: Stack) -> Stack:
+    """Return kernels of all samples among those compared, written out and kept."""
+    samples = compared_samples(stack.n_samples)
+    if len(samples) == stack.n_samples:
+        return stack.held() or stack  # as most fits write them out in any case
+    if "_compared" not in vars(stack):
+        vars(stack)["_compared"] = stack.among(samples)
+    compared: Stack = vars(stack)["_compared"]
+    return compared
 
 
 # Kernels, each with the places of the compared samples among its own.
@@ -108,8 +120,8 @@ def compare(stack: Stack) -> list[Comparison]:
     if stack.features is not None:
         kernels, numbers = stack.features.compared_kernels()
     elif not any(isinstance(kernel, Observed) for kernel in kernels):
-        # As a fit writes them out in any case.
-        kernels = (stack.held() or stack).kernels
+        numbers = compared_samples(stack.n_samples)
+        kernels = among_compared(stack).kernels
     groups: dict[bytes, tuple[np.ndarray, list[int]]] = {}
     inner: list[Kernel] = []
     for p, kernel in enumerate(kernels):
@@ -148,7 +160,7 @@ def _products(members: Members) -> OffDiagonalProducts:
     """Return the products of every two kernels, in one pass over their entries."""
     n, m, like = len(members[0][1]), len(members), members[0][0].like
     xp, products, row_sums = namespace(like), np.zeros((m, m)), zeros((m, n), like)
-    for rows in row_ranges(n, n, like, FEWEST_ROWS):
+    for rows in pair_ranges(n, n * m, like):
         entries = xp.stack(_entries(members, rows, slice(0, n)))
         row_sums[:, rows] = xp.sum(entries, axis=2)
         products += products_of_rows(xp.reshape(entries, (m, -1)))

@@ -13,6 +13,7 @@ from mkclust.linalg import (
     empty,
     free_bytes,
     namespace,
+    pair_ranges,
     precision_of,
     products_of_rows,
     to_device,
@@ -105,7 +106,7 @@ class Stack:
             return HeldStack(written(self.kernels, precision), self.names, self.views)
         entries = empty((m, count, count), like, precision)
         chosen = to_device(np.asarray(samples), like)
-        for part in row_blocks(self.kernels, count):
+        for part in pair_ranges(count, n, like):
             for p, kernel in enumerate(self.kernels):
                 entries[p, part, :] = astype(
                     kernel.entries(chosen[part], chosen), precision
@@ -151,13 +152,16 @@ class Stack:
     def subset(self, indices: Sequence[int]) -> "Stack":
         """Return some of the kernels."""
         features = None if self.features is None else self.features.subset(indices)
-        return Stack(
+        chosen = Stack(
             tuple(self.kernels[p] for p in indices),
             tuple(self.names[p] for p in indices),
             tuple(self.views[p] for p in indices),
             features,
             self.groups,
         )
+        if "_compared" in vars(self):  # see `mkclust.stack.compare`
+            vars(chosen)["_compared"] = vars(self)["_compared"].subset(indices)
+        return chosen
 
 
 class HeldStack(Stack):
