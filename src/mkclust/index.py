@@ -303,7 +303,7 @@ def id_advice(ids: Any, others: Any) -> str:
         )
         common = cut & others_cut
         if len(cut) < len(names) or len(others_cut) < len(other_names):
-            break  # they would no longer tell the samples apart
+            break  # different samples would have the same id
         if len(common) > few and all(name[-1].isalnum() for name in common):
             return (
                 f"{len(common)} ids begin alike, such as with {min(common)!r}: keep "

@@ -86,7 +86,7 @@ class DatasetEntry:
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A method of a plan, with a grid of settings beside its default setting."""
+    """A method of a plan, with a grid of settings in addition to its default."""
 
     name: Annotated[str, _TEXT]  # in the rows; by default that of the method
     # A key of METHODS, a reference, or "package.module:Class".

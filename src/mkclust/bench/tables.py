@@ -202,7 +202,7 @@ class Ranking(NamedTuple):
 
     table: pd.DataFrame  # by method, the best first: rank, times_best
     summary: str  # the tests in words
-    p_value: float  # of Friedman's test that all methods are alike
+    p_value: float  # of Friedman's test that all methods are equally good
     critical_difference: float  # of average ranks, by Nemenyi's test at 5 %
 
 
@@ -358,7 +358,7 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     """Return the weight and the alignment of every kernel with default settings.
 
     A weight says how a method mixes the kernels, not how important they are. Read it
-    beside the alignment, the share of the kernel's own leading structure that the
+    together with the alignment, the share of the kernel's own leading structure that the
     consensus captures.
     """
     columns = ["data set", "kernel", "method", "weight", "alignment"]

@@ -215,7 +215,7 @@ def _write_more(
 
     def save(path: Path) -> None:
         """Save the model into a file."""
-        # New files are read alike.
+        # New files are read in the same way.
         model.files_ = [
             {n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs
         ]

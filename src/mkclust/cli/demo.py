@@ -22,7 +22,7 @@ from mkclust.explain.describe import describe
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 
-# The suffixes of the files, which need not be alike.
+# The suffixes of the files, which may differ.
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
 # The file that is useless: a copy of the first one, its rows under the wrong ids.
 USELESS = "shuffled"

@@ -330,7 +330,7 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
         others = any(other.ids is not None for other in views)
-        # A frame beside ids is refused by the fit.
+        # A frame without ids next to one with ids is refused by the fit.
         has_no_index = index_of(view.array) is None
         if len(views) > 1 and has_no_index and (others or unread):
             warnings.warn(

@@ -63,7 +63,7 @@ OPTIONS: dict[str, Any] = {
     "groups": _option(
         INPUT,
         "COLUMN",
-        "Column of families, patients, batches or plates, whose samples are alike.",
+        "Column of families, patients, batches or plates, whose samples are similar.",
     ),
     "join": _option(
         INPUT,
@@ -132,7 +132,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "labels": _output("PATH", "Table of ids and clusters (.csv)."),
     "record": _output(
-        "PATH", "Record of the run; run.json beside the labels.", "--run"
+        "PATH", "Record of the run; run.json next to the labels.", "--run"
     ),
     "report": _output("PATH", "Page about the fit (.html)."),
     "plot": _output("PATH", "Picture of the fit (.png, .pdf, .svg)."),

@@ -68,18 +68,19 @@ def is_symmetric(X: Any) -> bool:
 
     # The first tells nearly all tables from kernels.
     blocks = ranges(X.shape[0], COMPARED_ROWS)
-    return all(_are_alike(X[rows, :], X[:, rows].T) for rows in blocks)
+    return all(_are_equal(X[rows, :], X[:, rows].T) for rows in blocks)
 
 
-def _are_alike(block: Array, other: Array) -> bool:
+def _are_equal(block: Array, other: Array) -> bool:
     """Return whether two blocks are equal but for rounding, with the same gaps."""
     xp = namespace(block)
-    alike = (block == other) | ((block != block) & (other != other))
-    if bool(xp.all(alike)) or not xp.isdtype(block.dtype, "real floating"):
-        return bool(xp.all(alike))
+    is_same = (block == other) | ((block != block) & (other != other))
+    if bool(xp.all(is_same)) or not xp.isdtype(block.dtype, "real floating"):
+        return bool(xp.all(is_same))
 
-    size = xp.where(xp.isfinite(block), xp.abs(block), xp.zeros_like(block))
-    return bool(xp.all(alike | (xp.abs(block - other) <= ROUNDING * xp.max(size))))
+    sizes = xp.where(xp.isfinite(block), xp.abs(block), xp.zeros_like(block))
+    is_near = xp.abs(block - other) <= ROUNDING * xp.max(sizes)
+    return bool(xp.all(is_same | is_near))
 
 
 def memory_map(view: Any) -> np.memmap | None:

@@ -33,7 +33,7 @@ def to_device(
     device : str or torch.device, default=None
         Where torch puts it, such as "cuda", "cuda:1" or "cpu".
     like : array of any library, default=None
-        An array that says where instead: beside it, by its library and on its device.
+        An array that says where instead: in its library, on its device.
         With a NumPy array things come back to the host.
     dtype : {"float32", "float64"}, default=None
         The number type to convert to on the way; None keeps that of each array.

@@ -77,7 +77,7 @@ def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
 
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
-    # Only distances that are small beside all norms are compared with their own.
+    # Only distances that are small for the largest norms are compared with their own.
     small = np.flatnonzero(squared <= limit * norms.max(initial=0.0))
     flat = squared.reshape(-1)
     flat[small[flat[small] <= limit * norms.reshape(-1)[small]]] = 0.0

@@ -76,7 +76,7 @@ def _mixed(words: np.ndarray) -> np.ndarray:
 
 
 def _apart(keys: np.ndarray) -> np.ndarray:
-    """Return keys in which equal ones are apart."""
+    """Return keys in which equal ones have become different."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_new = np.append(True, ordered[1:] != ordered[:-1])

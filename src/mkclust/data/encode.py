@@ -59,7 +59,7 @@ class TableEncoder:
     """What is learned of the columns of one table, and applied to new rows of it."""
 
     n_columns: int
-    # None if they do not tell the columns apart.
+    # None if several columns have the same name.
     names: tuple[Hashable, ...] | None = None
     # Positions of numeric columns; None if all are.
     numbers: tuple[int, ...] | None = None

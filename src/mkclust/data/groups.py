@@ -1,6 +1,6 @@
 """Samples that belong together: families, visits of a patient, batches, plates.
 
-Samples of one group are alike in everything, so rows of independent views are not
+Samples of one group are similar in everything, so rows of independent views are not
 exchangeable. Exchangeable are, at most, the samples within a group, and whole groups of
 the same size.
 """
@@ -78,8 +78,8 @@ def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.nd
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     source = np.arange(len(numbers))
     for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
-        source[alike] = rng.permutation(alike)
+        same = np.flatnonzero(sizes == size)
+        source[same] = rng.permutation(same)
 
     members = np.argsort(codes, kind="stable")
     shuffled = np.lexsort([rng.random(len(codes)), codes])

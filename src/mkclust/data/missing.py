@@ -267,7 +267,7 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
             )
         return ~mask
     columns = {
-        str(n): _in_order(observed[n], index, f"observed of {n!r}") for n in given
+        str(n): _mask_by_ids(observed[n], index, f"observed of {n!r}") for n in given
     }
     shapes = {column.shape for column in columns.values()}
     if not columns.keys() <= set(names) or len(shapes) != 1 or len(max(shapes)) != 1:
@@ -280,7 +280,7 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     return ~np.column_stack([columns.get(name, everyone) for name in names])
 
 
-def _in_order(column: Any, index: Any, label: str) -> np.ndarray:
+def _mask_by_ids(column: Any, index: Any, label: str) -> np.ndarray:
     """Return a column of the mask in the order of the samples."""
     own = index_of(column)
     mask = _as_truth(column)

@@ -19,8 +19,8 @@ from mkclust.exceptions import OutcomeColumnsWarning, warn
 from mkclust.text import join_words, printable
 from mkclust.types import Float
 
-# With fewer rows, numbers of samples are not told from other whole numbers by their
-# values.
+# With fewer rows, numbers of samples are not distinguished from other whole numbers by
+# their values.
 FEWEST_ROWS = 10
 # The first rows decide for nearly all columns that they are no numbers of samples.
 FIRST_ROWS = 32

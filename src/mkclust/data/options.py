@@ -1,4 +1,4 @@
-"""What a user asks of tables: how they are taken apart, joined and filled."""
+"""What a user asks of tables: how they are split into views, joined and filled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -320,7 +320,7 @@ def read_kernels(
     samples = _cut(samples, observed, cross)
     if cross:
         return replace(samples, ids=None, index_names=None)
-    return _in_order(samples, ids, options.join, found.without_ids)
+    return _ordered_by_ids(samples, ids, options.join, found.without_ids)
 
 
 def _listed(X: Any, cross: bool) -> Sequence[Any]:
@@ -445,7 +445,7 @@ def read_views(
         table_notes=(*notes, *(view.note for view in encoded)),
     )
     check_together(samples.by_name, same_length=missing is None)
-    return _in_order(samples, ids, options.join, found.without_ids)
+    return _ordered_by_ids(samples, ids, options.join, found.without_ids)
 
 
 def _notes_of_join(tables: Sequence[Table], aligned: Sequence[Table]) -> list[str]:
@@ -486,7 +486,7 @@ def _read_again(
         )
     if observed is not None:
         samples = _cut(samples, observed, is_new)
-    return _in_order(samples, ids, "exact", ["X"])
+    return _ordered_by_ids(samples, ids, "exact", ["X"])
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
@@ -507,7 +507,9 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     return Blocks(samples.by_name, observed, block_rows)
 
 
-def _in_order(samples: Samples, ids: Any, join: str, fixed: Sequence[str]) -> Samples:
+def _ordered_by_ids(
+    samples: Samples, ids: Any, join: str, fixed: Sequence[str]
+) -> Samples:
     """Return samples in the order of given ids, if these are known."""
     if ids is None or samples.index is None:
         return samples

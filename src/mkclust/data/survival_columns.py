@@ -216,7 +216,7 @@ def read_name(name: str) -> SurvivalName:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name in lower case, glued prefixes apart."""
+    """Return the words of a name in lower case, prefixes as words of their own."""
     key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return GLUED.sub(r"_\1", key).split("_")
 

@@ -30,7 +30,7 @@ from mkclust.plots import SurvivalDisplay
 from mkclust.text import join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
 
-# Clusters with fewer known values cannot be told from others by a test.
+# No test can compare clusters with fewer known values.
 FEWEST_VALUES = 2
 # Statistics of permutations that differ by less, relatively, are the same but for
 # rounding.

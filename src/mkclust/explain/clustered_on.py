@@ -1,9 +1,9 @@
 """Recognize variables that a model was clustered on, or that are computed from these.
 
 A variable that was clustered on explains columns of a view up to rounding, whatever its
-name is: their ranks or values if hardly two samples have the same value, and else their
-levels, which these columns have to tell apart. Functions of columns are recognized by
-`mkclust.explain.derived`.
+name is. Variables of many different values are recognized by their ranks or values, and
+others by their levels, all of which the columns have to distinguish. Functions of
+columns are recognized by `mkclust.explain.derived`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from mkclust.explain.derived import (
     log2_orders,
     standard,
 )
-from mkclust.explain.fitted import kernel_source, observed_samples
+from mkclust.explain.fitted import kernel_source, samples_of_views
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
@@ -296,7 +296,7 @@ def _columns_and_rows(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
 
     if kernel_source(model) == "bank":
         bank = model.bank_
-        observed = observed_samples(only_covered(model))
+        observed = samples_of_views(only_covered(model))
         return bank.columns_, {
             view: (everyone[observed.get(view, slice(None))], array)
             for view, array in bank.views_.items()

@@ -29,7 +29,7 @@ FEW_SAMPLES = 64
 ON_LINE, LEAST_SHARE = 0.01, 0.7
 # Values that more of the others have are levels, which are often on a line.
 LARGEST_TIE = 0.1
-# Of fewer samples, lines and sums are not told.
+# Of fewer samples, lines and sums are not recognized.
 FEWEST_SAMPLES = 5
 # Variance of a variable, and of its ranks, that the sum of two columns explains.
 SAME = 0.998
@@ -105,13 +105,12 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
     """
     codes, counts = _levels(values)
     kept = np.arange(len(values))
-    if counts.max() > 1:
-        kept = np.flatnonzero(codes != counts.argmax())
-    n = len(kept)
     most_frequent = 1
     if counts.max() > 1:
+        kept = np.flatnonzero(codes != counts.argmax())
         most_frequent = np.sort(counts)[-2:].min()
 
+    n = len(kept)
     if n < FEWEST_SAMPLES or most_frequent > LARGEST_TIE * n:
         return False
 
@@ -137,7 +136,8 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
     >>> is_sum(2 * x[:, 0] - x[:, 2], take, take), is_sum(x.sum(axis=1), take, take)
     (True, False)
     """
-    n, (_, counts) = len(values), _levels(values)
+    n = len(values)
+    _, counts = _levels(values)
     if n < FEWEST_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
         return False
 
@@ -147,7 +147,7 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
     of_b = b.T @ v
     of_both = a.T @ b
     rest = 1 - of_both**2
-    is_pair = rest > 1 - SAME  # of two columns that are alike, one does as well
+    is_pair = rest > 1 - SAME  # of two columns that are the same, one does as well
     explained = of_a[:, None] ** 2 + of_b**2 - 2 * np.outer(of_a, of_b) * of_both
     explained = np.where(is_pair, explained / np.where(is_pair, rest, 1), 0)
     i, j = np.unravel_index(explained.argmax(), explained.shape)
@@ -263,8 +263,8 @@ def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
         before = steps[max(start - width, limits[place] + 1) : start]
         after = steps[stop : min(stop + width, limits[place + 2])]
         if len(before) and len(after):
-            beside = max(before.mean(), after.mean())
-            found[place] = steps[start:stop].mean() > SPARSE * beside
+            around = max(before.mean(), after.mean())
+            found[place] = steps[start:stop].mean() > SPARSE * around
     return found
 
 

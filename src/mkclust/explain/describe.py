@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data.encode import of_categories
-from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.methods.same_input import is_approximated
@@ -181,7 +181,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     check_parameter("n_features", n_features, Count())
     labels = np.asarray(model.labels_)
     k = int(model.n_clusters)
-    aligned = read_tables(tables, fitted_index(model), observed_samples(model))
+    aligned = read_tables(tables, fitted_index(model), samples_of_views(model))
     n = int((labels >= 0).sum())
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     frames = []

@@ -49,6 +49,10 @@ SAME = 0.995
 DECIDES = 0.9
 
 
+# The columns of a diagnosis that are computed by clustering again.
+COMPARED = ("agreement", "leave_one_out", "cluster_gap", "top_share")
+
+
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What each kernel of a fitted model contributes; ``print`` it for a summary.
@@ -178,10 +182,14 @@ class Diagnosis:
             return ["Too few samples or views to test which kernels agree."]
         if not noise:
             return ["Each kernel agrees with another one."]
-        several = len(noise) > 1
+        kernels = "Kernel"
+        them = "it"
+        if len(noise) > 1:
+            kernels = "Kernels"
+            them = "them"
         names = join_words(map(repr, noise), most=len(noise))
         sentences = [
-            f"Kernel{'s' * several} {names} may be noise: no clear agreement with "
+            f"{kernels} {names} may be noise: no clear agreement with "
             "another kernel. Or the structure is in no other kernel, or the agreement "
             "is too weak for this number of samples, or the samples are in another "
             "order."
@@ -192,7 +200,7 @@ class Diagnosis:
                 f"Weights are not importance: {largest!r} has the largest."
             )
         if len(noise) < len(self.names) and weights[list(noise)].any():
-            sentences.append(f"AgreementKKM sets {'them' if several else 'it'} aside.")
+            sentences.append(f"AgreementKKM sets {them} aside.")
         return sentences
 
 
@@ -276,30 +284,34 @@ def diagnose(
 
 def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     """Fit a model again on some samples with exact kernels; return its input, too."""
-    if not is_approximated(model):
+    if is_approximated(model):
+        X = _kernels_of_features(model, samples, part)
+        options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
+        refitted = unfitted_copy(model).set_params(**options)
+    else:
         parts = Parts(model, samples)
         X = parts.take(part)
         refitted = parts.unfitted(model)
         if model.LEARNS_FROM_ANCHORS:
             refitted.set_params(anchors=max(len(part), 2))
-    else:
-        # As the maps give them: the refit centers and scales them, as the fit did.
-        maps = model._source.features
-        block = as_blocks(samples).take(part)
-        features = replace(maps, means=None, floors=None).of_observed(block)
-        kernels = tuple(to_host(F @ F.T) for F in features)
-        X = Samples(
-            "kernels",
-            model.kernel_names_,
-            kernels,
-            missing=None if block.observed is None else ~block.observed,
-            # Kernels of one table stay one source, and groups stay groups.
-            encodings=samples.encodings,
-            groups=None if samples.groups is None else samples.groups[part],
-        )
-        options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
-        refitted = unfitted_copy(model).set_params(**options)
     return refitted, read_again(refitted.fit(X), X)
+
+
+def _kernels_of_features(model: Any, samples: Any, part: np.ndarray) -> Samples:
+    """Return the kernels of the features of some samples, neither centered nor scaled.
+
+    Kernels of one table stay one source, and groups stay groups.
+    """
+    maps = replace(model._source.features, means=None, floors=None)
+    block = as_blocks(samples).take(part)
+    kernels = tuple(to_host(F @ F.T) for F in maps.of_observed(block))
+    names = model.kernel_names_
+    found = Samples("kernels", names, kernels, encodings=samples.encodings)
+    if block.observed is not None:
+        found = replace(found, missing=~block.observed)
+    if samples.groups is not None:
+        found = replace(found, groups=samples.groups[part])
+    return found
 
 
 def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
@@ -322,16 +334,14 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
         root = root_of_gram(np.diag(relaxation.eigenvalues[:k]), stack.n_samples)
-        rows.append(
-            {
-                "agreement": _agreement(model, embedded, root, [p]),
-                "leave_one_out": _compare_without(model, stack, p)
-                if leave_one_out
-                else np.nan,
-                "cluster_gap": np.nan if is_constant else centered.cluster_gap,
-                "top_share": np.nan if is_constant else centered.value / trace,
-            }
-        )
+        row = dict.fromkeys(COMPARED, np.nan)
+        row["agreement"] = _agreement(model, embedded, root, [p])
+        if leave_one_out:
+            row["leave_one_out"] = _compare_without(model, stack, p)
+        if not is_constant:
+            row["cluster_gap"] = centered.cluster_gap
+            row["top_share"] = centered.value / trace
+        rows.append(row)
     return pd.DataFrame(rows, pd.Index(model.kernel_names_))
 
 
@@ -357,7 +367,7 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
             root = root_of(others, solution)
 
         return _agreement(model, rows, root, used)
-    except ValueError:  # the other kernels may tell too few samples apart
+    except ValueError:  # the other kernels may hold too few different samples
         return np.nan
 
 
@@ -376,7 +386,8 @@ def _agreement(
         if hasattr(model, "bank_"):
             kernels = [model.bank_.kernel_views_[p] for p in kernels]
         seen = np.flatnonzero(observed[:, kernels].any(axis=1))
+    if _form(model) != "components":
+        root = None
     options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}
-    options["root"] = root if _form(model) == "components" else None
-    labels = discretize(select(rows, seen), model.n_clusters, **options)[0]
+    labels, *_ = discretize(select(rows, seen), model.n_clusters, root=root, **options)
     return agreement_of_labels(model.labels_[seen], labels)

@@ -38,7 +38,7 @@ def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
     return "given"
 
 
-def observed_samples(model: Any) -> dict[str, np.ndarray]:
+def samples_of_views(model: Any) -> dict[str, np.ndarray]:
     """Return the samples that each view has; nothing if no view lacks any."""
     observed = getattr(model, "observed_", None)
     if observed is None:

@@ -21,7 +21,7 @@ def with_ids(
 
     A column is used if each of its values is the id of one sample. Columns that hold
     some of the ids, or several that hold them all, are refused: rows would be matched
-    by position otherwise. So is a default index beside ids that are no numbers;
+    by position otherwise. So is a default index for ids that are not numbers;
     `has_index` is whether there is an index.
     """
     if isinstance(index, int) or not has_ids(index):

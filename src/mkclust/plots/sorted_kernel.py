@@ -19,7 +19,7 @@ MAX_BORDERS = 60
 class SortedKernelDisplay(Display):
     """The similarities by which a model clusters, as a matrix sorted by cluster.
 
-    Clear clusters are dark squares along the diagonal; dark areas beside it are what
+    Clear clusters are dark squares along the diagonal; dark areas off it are what
     two clusters share. Within a cluster the samples most similar to it come first.
     ``SortedKernelDisplay.from_estimator(model, X, max_samples=500)`` draws at most that
     many.

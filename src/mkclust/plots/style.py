@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-# Two hues that stay apart for every common color vision deficiency, and in gray.
+# Two hues that differ for every common color vision deficiency, and in gray.
 BLUE, ORANGE = "#2b6ca3", "#d98324"
 # Text and main lines, and what stays in the background.
 INK, FAINT = "#222222", "#8a8a8a"

@@ -111,10 +111,15 @@ class SurvivalDisplay(Display):
             censored = own[self.events[self.labels == cluster] == 0]
             at = np.searchsorted(steps, censored, side="right")
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
-            beside: dict[str, Any] = {"textcoords": "offset points", "xytext": (4, 0)}
             name: dict[str, Any] = {"color": color, "fontweight": "bold"}
             ax.annotate(
-                f"{cluster}", (x[-1], y[-1]), fontsize=10, va="center", **beside, **name
+                f"{cluster}",
+                (x[-1], y[-1]),
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=10,
+                va="center",
+                **name,
             )
             # The numbers at risk, a row for each cluster below the axis.
             self._write(ax, -0.08 * end, row, f"{cluster}", **name)

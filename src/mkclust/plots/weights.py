@@ -1,4 +1,4 @@
-"""Weights beside alignments, never alone."""
+"""Weights next to alignments, never alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation, annotate
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
@@ -131,11 +131,11 @@ def collect(
     covered, samples = known_again(model, X)
     classes = None
     if y is not None:
-        classes = _in_order(y, model)
+        classes = _classes_by_index(y, model)
     annotation = _annotation(model, annotation)
     n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
-        tables = read_tables(X, fitted_index(model), observed_samples(model))
+        tables = read_tables(X, fitted_index(model), samples_of_views(model))
         n_filled = sum(table.n_missing for table in tables)
 
     description = None
@@ -187,7 +187,7 @@ def refit_size(model: Any) -> int:
     return max(5 * int(model.n_clusters), min(MAX_SAMPLES, int(entries**0.5)))
 
 
-def _in_order(y: Any, model: Any) -> np.ndarray:
+def _classes_by_index(y: Any, model: Any) -> np.ndarray:
     """Return classes in the order of the labels; those of a Series by its index."""
     index = index_of(y)
     n = len(model.labels_)

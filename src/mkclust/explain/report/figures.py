@@ -70,7 +70,7 @@ def _draw(name: str, plot: Callable[[Any], Display], data: Any) -> Picture:
         figure = Figure(layout="constrained")
         display: Any = plot(figure.subplots())
         figure.set_size_inches(display.figsize)
-        # What the page says beside the picture.
+        # What the page says next to the picture.
         if name in ("map", "weights", "agreement"):
             display.ax_.set_xlabel("")
         if name in ("features", "agreement"):
