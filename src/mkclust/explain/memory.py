@@ -51,35 +51,35 @@ class MemoryEstimate:
         None if there is none; if the memory is unknown, all fit. Beyond 50,000 samples,
         kernels on the fly or in files would take hours, and are left out.
         """
-        limit = available
         if available is None:
-            limit = self.available
-
-        slow: tuple[str, ...] = ()
-        if self.n_samples > MOST_ON_THE_FLY:
-            slow = ("on-the-fly", "streamed")
-
-        fitting = (s for s, n in self.n_bytes.items() if limit is None or n <= limit)
-        return next((strategy for strategy in fitting if strategy not in slow), None)
+            available = self.available
+        for strategy, n_bytes in self.n_bytes.items():
+            is_slow = strategy in ("on-the-fly", "streamed")
+            if is_slow and self.n_samples > MOST_ON_THE_FLY:
+                continue
+            if available is None or n_bytes <= available:
+                return strategy
+        return None
 
     def __str__(self) -> str:
         """Return a table of the strategies, and the one to use."""
         lines = [
             f"{self.n_kernels} kernels of {self.n_samples:,} samples, "
-            f"{self.n_clusters} clusters: memory in addition to the data",
-            *(
-                f"  {s:<11} {in_units(n):>12}  {STRATEGIES[s]}"
-                for s, n in self.n_bytes.items()
-            ),
+            f"{self.n_clusters} clusters: memory in addition to the data"
         ]
-        if self.available is None:
-            return "\n".join([*lines, "The available memory is unknown."])
-        name = self.strategy()
-        use = "none of these fits"
-        if name is not None:
-            use = f"use {name}: {STRATEGIES[name]}"
+        for strategy, n_bytes in self.n_bytes.items():
+            what = STRATEGIES[strategy]
+            lines.append(f"  {strategy:<11} {in_units(n_bytes):>12}  {what}")
 
-        return "\n".join([*lines, f"Available: {in_units(self.available)}; {use}."])
+        best = self.strategy()
+        if self.available is None:
+            lines.append("The available memory is unknown.")
+        elif best is None:
+            lines.append(f"Available: {in_units(self.available)}; none of these fits.")
+        else:
+            use = f"use {best}: {STRATEGIES[best]}"
+            lines.append(f"Available: {in_units(self.available)}; {use}.")
+        return "\n".join(lines)
 
 
 def estimate_memory(
@@ -150,11 +150,10 @@ def estimate_memory(
         for storage, columns in columns_read.items()
     }
     if not kind.NEEDS_ENTRIES:
-        # Products of features, samples to learn from, partitions and the features
-        # themselves.
         columns = views * n_components
-        learned = product_bytes(columns, views) + 2 * size * n_features * min(
-            n, FIT_SAMPLES
-        )
-        n_bytes["features"] = learned + n * (4 * k * size + 16) + n * columns * size
+        products = product_bytes(columns, views)
+        learned_from = 2 * size * n_features * min(n, FIT_SAMPLES)
+        partitions = n * (4 * k * size + 16)
+        features = n * columns * size
+        n_bytes["features"] = products + learned_from + partitions + features
     return MemoryEstimate(n, m, k, n_bytes, available_bytes())

@@ -20,10 +20,9 @@ class Parts:
 
     def __init__(self, model: Any, X: Any):
         # Features are made from views, whatever these might be taken for otherwise.
+        kernels = model.kernels
         if is_approximated(model):
             kernels = default_bank(True, "gaussian")
-        else:
-            kernels = model.kernels
 
         expected = expected_input(kernels)
         options = model.table_options
@@ -31,27 +30,23 @@ class Parts:
         self.n_samples = self.samples.n_samples
         self.kernels: Any = "precomputed"  # for parts: the kinds of views are fixed
         self._pairs: list[str] = []  # the views whose columns are samples
-        if self.samples.kind != "kernels":
+        if self.samples.kind == "kernels":
+            return
+
+        bank = kernels
+        if not isinstance(bank, KernelBank):
             several = self.samples.kind == "views"
-            is_bank = isinstance(kernels, KernelBank)
-            bank = kernels
-            if not is_bank:
-                bank = default_bank(several, kernels, model.scale)
-
-            if bank.rules is not None and not self.samples.is_lazy:
-                # By the samples that the fit made kernels of, if there was one.
-                seen = getattr(model, "_covered", None)
-                if seen is None:
-                    fitted = self.samples
-                else:
-                    fitted = self.samples.take(seen)
-
-                bank = with_rules_by_name(bank, fitted)
-                rules = bank.rules.items()
-                self._pairs = [
-                    name for name, rule in rules if RULES[rule.kernel].of_pairs
-                ]
-            self.kernels = bank
+            bank = default_bank(several, kernels, model.scale)
+        if bank.rules is not None and not self.samples.is_lazy:
+            # By the samples that the fit made kernels of, if there was one.
+            fitted = self.samples
+            seen = getattr(model, "_covered", None)
+            if seen is not None:
+                fitted = fitted.take(seen)
+            bank = with_rules_by_name(bank, fitted)
+            rules = bank.rules.items()
+            self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
+        self.kernels = bank
 
     def take(self, rows: np.ndarray) -> Samples:
         """Return some samples, by their rising indices."""

@@ -104,14 +104,13 @@ def margins(
         return to_next - to_own
 
     squares = cdist(rows, centers, "sqeuclidean")
-    apart = cdist(centers, centers, "sqeuclidean")[labels]
+    between = cdist(centers, centers, "sqeuclidean")[labels]
+    between[between == 0] = np.inf
     each = np.arange(len(labels))
     # From the border to the own center it is half of the way between two centers.
-    share = (squares - squares[each, labels][:, None]) / np.where(
-        apart > 0, apart, np.inf
-    )
-    share[each, labels] = np.inf
-    return share.min(axis=1)
+    shares = (squares - squares[each, labels][:, None]) / between
+    shares[each, labels] = np.inf
+    return shares.min(axis=1)
 
 
 def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:

@@ -70,7 +70,7 @@ class Stability:
 
     def summary(self) -> str:
         """Return the reading in words."""
-        shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
+        shares = [f"{share:.2f}".replace("nan", "-") for share in self.clusters]
         drawn = f"on {self.size} of {len(self.samples)} samples"
         if self.vary != "samples":
             drawn = "with other landmarks"
@@ -175,19 +175,7 @@ def stability(
     approximation = model.approximation
     if vary == "landmarks":
         size = n
-        seeds: Sequence[str] = ()
-        if approximation is not None:
-            seeds = seeds_of(approximation)
-
-        if not seeds:
-            raise ValueError(
-                f"vary='landmarks' with approximation={approximation!r}: it draws "
-                "nothing; pass a model with an approximation that does, such as "
-                "mkclust.kernels.Nystroem(200)"
-            )
-        # Without seeds of its own, the map of each view is seeded by the model's.
-        unseeded = clone(approximation).set_params(**dict.fromkeys(seeds))
-        refitted.set_params(approximation=unseeded)
+        refitted.set_params(approximation=_without_seeds(approximation))
     elif size < k:
         raise ValueError(
             f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction "
@@ -199,7 +187,7 @@ def stability(
             refitted.set_params(approximation__n_components=min(int(components), size))
     n_stayed = np.zeros(n)
     n_drawn = np.zeros(n)
-    agreements = np.empty(n_resamples)
+    agreements = np.zeros(n_resamples)
     with silence():  # the fit itself has warned
         for index in range(n_resamples):
             part = np.arange(n)
@@ -211,18 +199,32 @@ def stability(
                 refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
             found = to_host(refitted.fit(given).labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
+            if not known.any():
+                continue
             part = part[known]
             found = found[known]
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
-            agreements[index] = (
-                agreement_of_labels(labels[part], found) if known.any() else 0
-            )
+            agreements[index] = agreement_of_labels(labels[part], found)
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
+
+
+def _without_seeds(approximation: Any) -> Any:
+    """Return a copy of a map without seeds: each view's is seeded by the model then."""
+    seeds: Sequence[str] = ()
+    if approximation is not None:
+        seeds = seeds_of(approximation)
+    if not seeds:
+        raise ValueError(
+            f"vary='landmarks' with approximation={approximation!r}: it draws nothing; "
+            "pass a model with an approximation that does, such as "
+            "mkclust.kernels.Nystroem(200)"
+        )
+    return clone(approximation).set_params(**dict.fromkeys(seeds))
 
 
 def seeded(random_state: Any) -> np.random.Generator:

@@ -88,31 +88,39 @@ def read_tables(
         names = tables.columns
         index = tables.n_samples
         observed = tables.observed
-        tables = {
-            name: part.reset_index(drop=True)
-            if isinstance(part, pd.DataFrame)
-            else part
-            for name, part in tables.by_name.items()
-        }
-    elif (
-        isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values()))
-    ):
-        frame = pd.DataFrame(dict(tables))
-        has_index = any(index_of(each) is not None for each in tables.values())
-        frame, id_column = with_ids(frame, index, "table 'table'", has_index=has_index)
-        if id_column:
-            return [
-                replace(_read("table", frame, index, None, None), id_column=id_column)
-            ]
-        if not has_index and not isinstance(index, int) and has_ids(index):
-            # Refuses another number of rows.
-            match_rows(len(frame), index, "table 'table'")
-            frame.index = index
-        tables = {"table": frame}
+        tables = tables.by_name
+        for name, part in tables.items():
+            if isinstance(part, pd.DataFrame):
+                tables[name] = part.reset_index(drop=True)
+    elif _are_columns(tables):
+        return [_read_columns(tables, index, observed.get("table"))]
     return [
         _read(name, table, index, names.get(name), observed.get(name))
         for name, table in by_name(tables).items()
     ]
+
+
+def _read_columns(
+    columns: Mapping[str, Any], index: Any, observed: np.ndarray | None
+) -> AlignedTable:
+    """Return columns by name as one table, in the order of the samples of a fit."""
+    who = "table 'table'"
+    frame = pd.DataFrame(dict(columns))
+    has_index = any(index_of(each) is not None for each in columns.values())
+    frame, id_column = with_ids(frame, index, who, has_index=has_index)
+    if not (id_column or has_index or isinstance(index, int)) and has_ids(index):
+        match_rows(len(frame), index, who)  # refuses another number of rows
+        frame.index = index
+    if id_column:
+        found = _read("table", frame, index, None, None)
+        return replace(found, id_column=id_column)
+    return _read("table", frame, index, None, observed)
+
+
+def _are_columns(tables: Any) -> bool:
+    """Return whether tables are columns by name, rather than tables by name."""
+    is_mapping = isinstance(tables, Mapping) and bool(tables)
+    return is_mapping and all(map(_is_column, tables.values()))
 
 
 def _is_column(thing: Any) -> bool:
@@ -148,7 +156,10 @@ def _read(
         samples = observed
         rows = np.arange(n_rows)
     else:
-        rows = match_rows(n_rows if table.index is None else table.index, index, who)
+        own: Any = table.index
+        if own is None:
+            own = n_rows
+        rows = match_rows(own, index, who)
         if observed is not None:  # the fit has used nothing else
             rows = np.where(np.isin(np.arange(n), observed), rows, -1)
         samples = np.flatnonzero(rows >= 0)
@@ -162,12 +173,10 @@ def _read(
         columns = names or [f"column {place}" for place in range(table.values.shape[1])]
     titles = tuple(map(str, columns))
     numbers = _numbers(table, who)[rows]
+    found = AlignedTable(name, samples, titles, numbers)
     if numbers.dtype.kind in "iu":
-        whole = frozenset(titles)
-    else:
-        whole = frozenset[str]()
-
-    return AlignedTable(name, samples, titles, numbers, whole=whole)
+        return replace(found, whole=frozenset(titles))
+    return found
 
 
 def _numbers(table: Table, who: str) -> Any:
@@ -199,32 +208,34 @@ def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedT
     skipped = {}
     whole = []
     for place, label in enumerate(frame.columns):
+        title = str(label)
         if isinstance(label, int | np.integer):
             title = f"column {label}"
-        else:
-            title = str(label)
 
         column = read_column(frame, place)
         if column.kind == "number":
+            values = pd.to_numeric(frame.iloc[:, place])
             columns.append(title)
-            whole += [title] if is_integer_dtype(frame.dtypes.iloc[place]) else []
-            numbers.append(
-                pd.to_numeric(frame.iloc[:, place]).to_numpy(float, na_value=np.nan)
-            )
+            numbers.append(values.to_numpy(float, na_value=np.nan))
+            if is_integer_dtype(frame.dtypes.iloc[place]):
+                whole.append(title)
         elif column.content:
             skipped[title] = f"holds {column.content}"
         else:
+            known = pd.Series(column.values).mask(column.missing)
+            texts = known.map(str, na_action="ignore")
             levels = list(map(str, column.levels))
-            values = (
-                pd.Series(column.values)
-                .mask(column.missing)
-                .map(str, na_action="ignore")
-            )
-            categories.append((title, pd.Categorical(values, levels)))
+            categories.append((title, pd.Categorical(texts, levels)))
+
+    matrix = np.empty((len(frame), 0))
     if numbers:
         matrix = np.column_stack(numbers)
-    else:
-        matrix = np.empty((len(frame), 0))
-
-    known = tuple(columns), matrix, tuple(categories), skipped
-    return AlignedTable(name, samples, *known, frozenset(whole))
+    return AlignedTable(
+        name,
+        samples,
+        tuple(columns),
+        matrix,
+        categories=tuple(categories),
+        skipped=skipped,
+        whole=frozenset(whole),
+    )
