@@ -27,7 +27,7 @@ from mkclust.engine.certificate import (
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
-from mkclust.stack import Array, as_stack
+from mkclust.stack import DenseKernel, as_stack
 from pairs import slow
 from problems import top_eigenvalue_sum
 
@@ -132,21 +132,21 @@ def spiked(n, spikes, rng, level=1.0):
 @pytest.mark.parametrize("k", [1, 4])
 def test_a_proof_succeeds_if_nothing_was_missed_and_fails_if_something_was(k):
     K, Q, values = spiked(300, [9.0, 8.0, 7.0, 6.0, 5.0, 4.0], np.random.default_rng(k))
-    relaxation = relax(Array(K), k, tol=1e-9)
+    relaxation = relax(DenseKernel(K), k, tol=1e-9)
     allowed = 1e-6 * relaxation.value
     assert is_proved(K.copy(), relaxation, allowed)
     # The first of the leading eigenvectors is passed over.
     V, t = Q[:, 1 : k + 9], values[1 : k + 9]
     passed = Relaxation(k, V, t, 0.0, K @ V - V * t)
     assert not is_proved(K.copy(), passed, allowed)
-    missed = search_missed(Array(K), passed, allowed)
+    missed = search_missed(DenseKernel(K), passed, allowed)
     assert missed.vectors is not None
     assert abs(missed.vectors.T @ Q[:, 0]).max() > 0.9
 
 
 def test_a_proof_is_refused_what_rounding_could_hide():
     K, _, _ = spiked(250, [5.0, 4.0], np.random.default_rng(0))
-    relaxation = relax(Array(K), 2, tol=1e-12)
+    relaxation = relax(DenseKernel(K), 2, tol=1e-12)
     assert is_proved(K.copy(), relaxation, 1e-6)
     assert not is_proved(K.copy(), relaxation, 1e-13)
 
@@ -199,7 +199,7 @@ def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(
 def test_vectors_that_miss_an_eigenvector_are_completed():
     """A start that is invariant and misses the largest eigenvector has no residual to tell."""
     K, Q, values = spiked(320, [9.0, 3.0, 2.5, 2.0], np.random.default_rng(2))
-    relaxation = relax_from(Array(K), 2, tol=1e-9, start=Q[:, 1:11])
+    relaxation = relax_from(DenseKernel(K), 2, tol=1e-9, start=Q[:, 1:11])
     assert relaxation.value == pytest.approx(values[0] + values[1], rel=1e-9)
 
 

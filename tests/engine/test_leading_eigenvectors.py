@@ -8,7 +8,7 @@ from libraries import LIBRARIES, as_library
 from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import extreme_eigenvalues, relax
 from mkclust.linalg import to_host
-from mkclust.stack import Array, as_stack
+from mkclust.stack import DenseKernel, as_stack
 from problems import FAMILIES
 
 
@@ -18,7 +18,7 @@ from problems import FAMILIES
 )
 def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
     kernel = family(np.random.default_rng(k), n, 1, k)[0]
-    found = relax(Array(kernel), k, tol=1e-10)
+    found = relax(DenseKernel(kernel), k, tol=1e-10)
     exact = np.linalg.eigvalsh(kernel)[::-1]
     assert found.value == pytest.approx(exact[:k].sum(), rel=1e-8)
 
@@ -28,7 +28,7 @@ def test_relaxing_finds_the_leading_eigenvalues(family, n, k):
 def test_ritz_vectors_know_their_products_and_their_error(library, dtype):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=500, k=5)
     A = np.asarray(as_stack(kernels).kernels[2].dense())
-    found = relax(Array(as_library(library, A)), 5, tol=1e-5, dtype=dtype)
+    found = relax(DenseKernel(as_library(library, A)), 5, tol=1e-5, dtype=dtype)
     V, tolerance = to_host(found.vectors), 1e-10 if dtype == "float64" else 1e-3
     np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=tolerance)
     size = np.linalg.norm(A, 2)
@@ -62,7 +62,7 @@ def test_extreme_eigenvalues_are_those_of_a_dense_eigensolver(n, size, library):
     rng = np.random.default_rng(n)
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
     K = (Q * np.append(np.linspace(1, 0, n - 1), -0.3)) @ Q.T * size
-    kernel = Array(as_library(library, (K + K.T) / 2))
+    kernel = DenseKernel(as_library(library, (K + K.T) / 2))
     smallest, largest, _ = extreme_eigenvalues(kernel)
     assert -0.3 * (1 + 1e-9) <= smallest / size < -0.2
     assert 0.9 <= largest / size <= 1 + 1e-9

@@ -6,7 +6,7 @@ import pytest
 from conftest import gaussian_kernels
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
-from mkclust.stack import Array, Factored, Kernel, Stack, as_stack
+from mkclust.stack import DenseKernel, Factored, Kernel, Stack, as_stack
 from problems import blob_kernels, commuting, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False, "validate": False}
@@ -99,7 +99,7 @@ def test_streamed_kernels_are_read_as_often_as_is_said():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=900, k=4)
     n_rows = np.zeros(3)
 
-    class Read(Array):
+    class Read(DenseKernel):
         storage = "streamed"
         __matmul__ = Kernel.__matmul__
 

@@ -244,7 +244,7 @@ def test_what_cannot_be_known_is_said(table, rng):
     paired = fitted(
         {"far": distances, "near": points[:, :1]},
         kernels={"far": "from_distances"},
-        psd="clip",
+        psd="shift",
     )
     for labels, word in (
         (kernels.labels_, "Labels"),

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mkclust import KernelBank, SimpleMKKM
+from mkclust.exceptions import FewerClustersWarning
 
 N = 30
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
@@ -61,7 +62,7 @@ def test_a_bad_kernel_is_refused_by_its_number_and_name_with_the_remedy(case):
 
 BAD_PARAMETERS = {
     "n_clusters": (0, 2.5, 3.0, "3", True, None, np.nan, N + 1),
-    "psd": ("Clip", None, True),
+    "psd": ("clip", None, True),
     "n_init": (0, 1.5, "auto", None),
     "max_iter": (0, 1.5, "1", True),
     "tol": (0, 1, np.nan, np.inf, "1e-6", None, True),
@@ -96,11 +97,12 @@ def test_square_matrices_are_kernels_or_views_only_if_kernels_says_so(wrap):
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(30, np.float64), (250, np.float32)])
-def test_more_clusters_than_distinct_samples_are_refused(n, dtype):
+def test_more_clusters_than_distinct_samples_are_warned_of(n, dtype):
     X = np.random.default_rng(0).normal(size=(3, 4)).astype(dtype)[np.arange(n) % 3]
     assert len(set(SimpleMKKM(3, random_state=0).fit([X, X[:, :2]]).labels_)) == 3
-    with pytest.raises(ValueError, match=f"n_clusters=4.*only 3 of the {n}"):
-        SimpleMKKM(4, random_state=0).fit([X, X[:, :2]])
+    with pytest.warns(FewerClustersWarning, match="n_clusters=4"):
+        model = SimpleMKKM(4, random_state=0).fit([X, X[:, :2]])
+    assert len(set(model.labels_)) == 3
 
 
 @pytest.mark.parametrize("seed", [1, 2, 11])

@@ -71,15 +71,14 @@ def test_some_samples_are_a_part_of_all_in_any_order(name, form, views, kernels)
     assert model.mixed_kernel(X, []).shape == (0, 0)
 
 
-@pytest.mark.parametrize("psd", ["clip", "shift"])
 @pytest.mark.parametrize("method", [AverageKKM, ONKC])
-def test_repaired_kernels_are_repaired_again(psd, method, kernels):
+def test_repaired_kernels_are_repaired_again(method, kernels):
     indefinite = kernels - 0.3 * np.eye(N) * np.trace(kernels[0]) / N
-    model = fitted(method, indefinite, psd=psd)
+    model = fitted(method, indefinite, psd="shift")
     found = model.mixed_kernel(indefinite)
     assert np.linalg.eigvalsh(found).min() > -1e-8
     if method is AverageKKM:
-        repaired = as_stack(indefinite, psd=psd).among().entries.mean(axis=0)
+        repaired = as_stack(indefinite, psd="shift").among().entries.mean(axis=0)
         np.testing.assert_allclose(found, repaired, atol=1e-8)
     some = model.mixed_kernel(indefinite, SOME)
     np.testing.assert_allclose(some, found[np.ix_(SOME, SOME)], atol=1e-8)

@@ -89,7 +89,7 @@ INPUTS = {
     "views of all kinds": (ALL_KINDS, {}),
     "a table": (X, {"random_state": np.random.RandomState(3)}),
     "kernels": (KERNELS, {}),
-    "repaired kernels": (KERNELS - 0.3 * np.eye(N), {"psd": "clip"}),
+    "repaired kernels": (KERNELS - 0.3 * np.eye(N), {"psd": "shift"}),
     "kernels on the fly": (VIEWS, {"kernels": "on-the-fly"}),
     "a bank": (VIEWS, {"kernels": KernelBank(polynomials=((1, 2),), linear="cosine")}),
     "kernels by name": (

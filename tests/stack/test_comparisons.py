@@ -31,7 +31,6 @@ STACKS = {
     "dense": lambda K: as_stack(K),
     "float32": lambda K: as_stack(K.astype(np.float32)),
     "neither centered nor scaled": lambda K: as_stack(K, center=False, normalize=False),
-    "clipped": lambda K: as_stack(K - 0.5 * np.eye(N), psd="clip"),
     "shifted": lambda K: as_stack(K - 0.5 * np.eye(N), psd="shift"),
     "sparse": lambda K: as_stack([sp.csr_array(k) for k in K]),
     "streamed": lambda K: as_stack(Rows(K)),

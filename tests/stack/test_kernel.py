@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
-from mkclust.stack import Array, Factored, Mix, as_stack
+from mkclust.stack import DenseKernel, Factored, Mix, as_stack
 from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import Fill, rescaling, with_active
 
@@ -42,12 +42,12 @@ FORMS = {
     "rows": lambda K, folder: Rows(K),
     "rows in float32": lambda K, folder: Rows(K.astype(np.float32)),
     "kernels": lambda K, folder: [
-        Array(K[0]),
+        DenseKernel(K[0]),
         Factored(np.linalg.cholesky(K[1])),
         K[2],
     ],
     "mixed kernels": lambda K, folder: [
-        Mix(np.array([2.0, 1.0]), [Array(k / 3)] * 2) for k in K
+        Mix(np.array([2.0, 1.0]), [DenseKernel(k / 3)] * 2) for k in K
     ],
 }
 

@@ -17,23 +17,6 @@ def one_of_several(n=60, seed=0):
     return np.stack([A @ A.T, B @ B.T - 0.4 * C @ C.T, C @ C.T])
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_dropped_directions_do_not_count_for_new_samples(center):
-    rng = np.random.default_rng(0)
-    K = one_of_several()[1]
-    new = rng.normal(size=(9, 60))
-    model = AverageKKM(
-        3, psd="clip", center=center, normalize=False, random_state=0
-    ).fit(K[None])
-    J = np.eye(60) - center / 60
-    values, V = np.linalg.eigh(J @ K @ J)
-    positive = V[:, values > -1e-9]
-    H, top = V[:, :-4:-1], values[:-4:-1]
-    expected = ((new - center * K.mean(axis=0)) @ J) @ positive @ positive.T @ H / top
-    found = model.transform(new[None])
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-10)
-
-
 def test_a_shift_is_part_of_a_new_samples_self_similarity():
     K, new = one_of_several()[1], np.random.default_rng(0).normal(size=(9, 60))
     own = np.full((1, 9), 50.0)

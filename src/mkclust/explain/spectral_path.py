@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from mkclust.engine.eigen import relax
 from mkclust.explain.sample_scores import own_and_nearest
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.stack import Array
+from mkclust.stack import DenseKernel
 from mkclust.types import Float
 
 # Relative error of the eigenvalue sum.
@@ -61,7 +61,7 @@ def centered(K: Float) -> Float:
 def cluster_for_all_k(K: Float, k_values: Sequence[int]) -> SpectralPath:
     """Cluster samples by the k - 1 leading eigenvectors of a centered kernel, for each k."""
     with one_thread_if_small(len(K)):
-        found = relax(Array(K), max(k_values), tol=EIGEN_TOLERANCE)
+        found = relax(DenseKernel(K), max(k_values), tol=EIGEN_TOLERANCE)
         values, V = found.eigenvalues, found.vectors
         lowest = RANK_TOLERANCE * max(values[0], 0)
         # Directions that the kernel does not have carry no information, and are left

@@ -35,7 +35,6 @@ from mkclust.parameters import (
     learned,
 )
 from mkclust.stack import Mix, Stack
-from mkclust.stack.compare import count_distinct
 from mkclust.stack.discretize import assign
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
@@ -69,7 +68,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     kernels: Any = "auto"
     center: bool = True
     normalize: bool = True
-    psd: Literal["error", "clip", "shift"] = "error"
+    psd: Literal["error", "shift"] = "error"
     n_init: int = 10
     random_state: Any = None
     views: Any = None
@@ -364,22 +363,16 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
 
     def _check_n_clusters(self, stack: Stack) -> None:
-        """Refuse as many clusters as samples, or distinct samples; warn of one and of too many."""
-        k, n, has_features = (
-            self.n_clusters,
-            stack.n_samples,
-            stack.features is not None,
-        )
+        """Refuse as many clusters as samples; warn of one and of too many."""
+        k = self.n_clusters
+        n = stack.n_samples
+        has_features = stack.features is not None
         reason = None
         if k > n and has_features:
             # Features stand for samples by a number of directions.
             reason = f"but the features span only {n} directions: pass more features"
         elif k >= n and not has_features:
             reason = f"with n_samples={n}: there must be fewer clusters than samples"
-        elif (
-            not has_features and k > 1 and (n_distinct := count_distinct(stack, k)) < k
-        ):
-            reason = f"but only {n_distinct} of the {n} samples are distinct"
         if reason is not None:
             raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
         if k == 1:

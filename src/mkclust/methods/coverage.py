@@ -41,7 +41,7 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
     if stack.features is not None:
         return None
     n = stack.n_samples
-    how = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
+    how = [observed_part(kernel).standardization for kernel in stack.kernels]
     compared, numbers = mix_of_cosines(how, coefficients), draw(n, MOST_REFERENCES)
 
     blocks = kernel_blocks(stack, compared.included, numbers)

@@ -36,9 +36,9 @@ center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
     Scale every kernel to a unit diagonal (on the fly; nothing is copied).
-psd : {"error", "clip", "shift"}, default="error"
-    What to do with an indefinite kernel, also for new samples: refuse it, drop its negative part,
-    or add a multiple of the identity.""",
+psd : {"error", "shift"}, default="error"
+    What to do with an indefinite kernel, also for new samples: refuse it, or add the multiple of
+    the identity that repairs it.""",
     "approximation": """\
 approximation : transformer or None, default=None
     A scikit-learn transformer, such as ``mkclust.kernels.Nystroem(200)``, cloned for each view: the

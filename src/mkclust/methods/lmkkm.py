@@ -12,8 +12,7 @@ from mkclust.methods.base import RelaxedClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number, learned
-from mkclust.stack import Array as DenseKernel
-from mkclust.stack import Mix, Stack, Standardization, Standardized
+from mkclust.stack import DenseKernel, Mix, Stack, Standardization, Standardized
 from mkclust.stack.kernel import row_blocks
 from mkclust.types import Array, Float
 

@@ -171,7 +171,7 @@ class Extension:
         is_active = active_kernels(stack, active)
         if all(each is None for each in maps):
             is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
-        standards = [observed_part(kernel).for_new_samples for kernel in stack.kernels]
+        standards = [observed_part(kernel).standardization for kernel in stack.kernels]
         pairs = zip(maps, projections, strict=False)
         gathered = [P if each is None else each.gather(P) for each, P in pairs]
         return cls(stack.names, standards, maps, gathered, is_active, rule)

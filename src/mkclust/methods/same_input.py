@@ -106,7 +106,7 @@ def open_again(model: Any, samples: Samples) -> Stack:
     for kernel, name, then in zip(
         stack.kernels, stack.names, fitted.standardizations, strict=True
     ):
-        now = observed_part(kernel).for_new_samples
+        now = observed_part(kernel).standardization
         limit = ROUNDING * np.abs(to_host(then.diagonal)).max()
         for new, old in (
             (now.diagonal, then.diagonal),

@@ -3,15 +3,15 @@
 from mkclust.data.row_source import RowSource
 from mkclust.stack.build import as_stack
 from mkclust.stack.checks import as_numbers, row_sums
-from mkclust.stack.kernel import Array, Computed, Factored, Kernel, Mix, Shifted
+from mkclust.stack.kernel import Computed, DenseKernel, Factored, Kernel, Mix, Shifted
 from mkclust.stack.observed import Observed
 from mkclust.stack.sources import Source
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardization, Standardized
 
 __all__ = [
-    "Array",
     "Computed",
+    "DenseKernel",
     "Factored",
     "Kernel",
     "Mix",

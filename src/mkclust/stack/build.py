@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from mkclust.data.row_source import RowSource, RowSubset
-from mkclust.data.samples import read_kernels
+from mkclust.data.samples import Samples, read_kernels
 from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.parameters import Choice, check_parameter
@@ -24,20 +24,21 @@ from mkclust.stack.checks import (
     row_sums,
     symmetrized,
 )
-from mkclust.stack.kernel import Array, Computed, Kernel
+from mkclust.stack.kernel import Computed, DenseKernel, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
-from mkclust.stack.sources import GivenRows, MatrixRows, Source, examine_rows
+from mkclust.stack.sources import MatrixRows, Source, SourceAdapter, examine_rows
 from mkclust.stack.stack import Stack
 from mkclust.stack.standardized import Standardized
-from mkclust.types import Array as AnyArray
+from mkclust.types import Array
 
-# The values of options that are not True or False alone.
-CHOICES = {"psd": ("error", "clip", "shift"), "streamed": (True, False, None)}
-# Kernels in files are streamed if one matrix of their size, and what must be copied to
-# compute with them, would take more than this: solvers form such a matrix.
-LARGEST_IN_MEMORY = 2 * 2**30
-# Or more than this share of the available memory.
-LARGEST_SHARE_IN_MEMORY = 0.25
+
+@dataclass
+class _Given:
+    """Kernels as they were given: one, or those of a source of rows."""
+
+    part: Any
+    labels: list[str]  # what messages call them
+    observed: list[np.ndarray | None]  # the samples that they have; None for all
 
 
 def as_stack(
@@ -45,14 +46,14 @@ def as_stack(
     *,
     center: bool = True,
     normalize: bool = True,
-    psd: Literal["error", "clip", "shift"] = "error",
+    psd: Literal["error", "shift"] = "error",
     validate: bool = True,
     names: Sequence[str] | None = None,
     views: Sequence[int] | None = None,
     streamed: bool | None = None,
     fill: FillRule = "rescale",
 ) -> Stack:
-    """Check kernels and stack them, to be centered, then scaled to a unit diagonal, on the fly.
+    """Check kernels and stack them, to be centered and scaled on the fly.
 
     Float kernels are neither copied nor changed (``(K + K.T) / 2`` stands for those
     that are not quite symmetric), and float32 kernels stay float32. Kernels that do not
@@ -61,18 +62,17 @@ def as_stack(
 
     Parameters
     ----------
-    kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
-        NumPy arrays, memory maps, HDF5 datasets, SciPy sparse matrices or `Kernel`
-        objects; a dict gives the names. A source of rows is anything with
+    kernels : array of shape (m, n, n), list or dict of m matrices, or RowSource
+        Of shape (n, n) each: NumPy arrays, memory maps, HDF5 datasets, SciPy sparse
+        matrices or `Kernel` objects; a dict gives the names. A source of rows is anything with
         ``n_kernels``, ``n_samples``, ``dtype`` and ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True
         Scale every kernel to a unit diagonal.
-    psd : {"error", "clip", "shift"}, default="error"
-        What to do with an indefinite kernel: refuse it, set its negative eigenvalues to
-        zero (a dense copy of that kernel and a full eigendecomposition), or add the
-        multiple of the identity that makes it positive semidefinite (no copy).
+    psd : {"error", "shift"}, default="error"
+        What to do with an indefinite kernel: refuse it, or add the multiple of the
+        identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples),
         and for negative eigenvalues: with more than 500 samples by the diagonal and a
@@ -89,8 +89,8 @@ def as_stack(
         Whether to read the kernels some rows at a time rather than hold them in memory.
         None streams sources of rows, and files in which one memory-mapped kernel, or
         all kernels of an HDF5 dataset and one more, take more than 2 GiB or a quarter
-        of the available memory. With psd="clip" or psd="shift" files are loaded if they
-        fit, and sources of rows are refused.
+        of the available memory. With psd="shift" files are loaded if they fit, and
+        sources of rows are refused.
     fill : {"zero", "rescale"}, default="rescale"
         If kernels lack samples: whether these are similar to no other sample, or are
         also scaled up in the other kernels to the self-similarity of a sample that no
@@ -109,81 +109,113 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
-    options: dict[str, Any] = {
-        "center": center,
-        "normalize": normalize,
-        "validate": validate,
-    }
-    options |= {"streamed": streamed, "psd": psd}
-    for option, value in options.items():
-        check_parameter(option, value, Choice(CHOICES.get(option, (True, False))))
+    booleans = {"center": center, "normalize": normalize, "validate": validate}
+    for option, value in booleans.items():
+        check_parameter(option, value, Choice((True, False)))
+    check_parameter("streamed", streamed, Choice((True, False, None)))
+    check_parameter("psd", psd, Choice(("error", "shift")))
+
     samples = read_kernels(kernels)
+    given, names = _read(samples, names)
+    check_shapes(
+        [each.part for each in given],
+        [each.labels[0] for each in given],
+        [each.observed[0] for each in given],
+    )
+    check_one_place(
+        [getattr(each.part, "like", each.part) for each in given],
+        [each.labels[0] for each in given],
+    )
+
+    parts = _opened([each.part for each in given], streamed, psd)
+    standardized: list[Kernel] = []
+    for each, part in zip(given, parts, strict=True):
+        found = _examined(part, each.labels, validate)
+        for (kernel, means, largest), label, has in zip(
+            found, each.labels, each.observed, strict=True
+        ):
+            centering = learn_centering(kernel, means, label, center)
+            centered = Standardized(kernel, centering)
+            if validate:
+                refuse_distances(kernel, label)
+                if kernel.storage == "streamed":
+                    check_diagonal(centered, largest, label)
+                else:
+                    centered = make_positive(centered, label, psd)
+            if normalize:
+                centered = _normalized(centered, label, has)
+            standardized.append(centered)
+
+    view_numbers = tuple(range(len(names)) if views is None else views)
+    if samples.missing is not None:
+        observed = [has for each in given for has in each.observed]
+        standardized = _observed(standardized, observed, samples.n_samples, views, fill)
+    return Stack(tuple(standardized), tuple(names), view_numbers)
+
+
+def _read(
+    samples: Samples, names: Sequence[str] | None
+) -> tuple[list[_Given], list[str]]:
+    """Return given kernels as sources, numbers or `Kernel` objects, and their names."""
     if not samples.parts:
         raise ValueError(
             "no kernels: the list is empty; pass at least one n x n matrix"
         )
-    parts = [
-        GivenRows(part)
-        if isinstance(part, RowSource) and not isinstance(part, Source)
-        else part
-        for part in samples.parts
-    ]
+    parts = []
+    for part in samples.parts:
+        is_rows = isinstance(part, RowSource) and not isinstance(part, Source)
+        parts.append(SourceAdapter(part) if is_rows else part)
     counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
-    count = sum(counts)
-    names = names or samples.names or [f"kernel {index}" for index in range(count)]
-    if len(names) != count:
+    total = sum(counts)
+
+    names = names or samples.names or [f"kernel {index}" for index in range(total)]
+    if len(names) != total:
         raise ValueError(
-            f"{len(names)} names for {count} kernels: give each one a name"
+            f"{len(names)} names for {total} kernels: give each one a name"
         )
     names = [str(name) for name in names]
     labels = [describe(p, name) for p, name in enumerate(names)]
-    # The number of the first kernel of each part.
-    firsts = np.cumsum([0, *counts[:-1]]).tolist()
-    parts = [
-        part
-        if isinstance(part, Source) or hasattr(part, "shape")
-        else as_numbers(part, labels[p])
-        for part, p in zip(parts, firsts, strict=True)
-    ]
-    observed: list[Any] = [None] * len(names)
+    observed: list[np.ndarray | None] = [None] * total
     if samples.missing is not None:
         observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
-    check_shapes(parts, [labels[p] for p in firsts], [observed[p] for p in firsts])
-    check_one_place(
-        [getattr(part, "like", part) for part in parts], [labels[p] for p in firsts]
-    )
-    standardized: list[Kernel] = []
-    for part, first in zip(_opened(parts, streamed, psd), firsts, strict=True):
-        for kernel, means, largest in _examined(part, labels[first:], validate):
-            p = len(standardized)
-            centered = Standardized(
-                kernel, learn_centering(kernel, means, labels[p], center)
-            )
-            if validate:
-                refuse_distances(kernel, labels[p])
-            if validate and kernel.storage == "streamed":
-                check_diagonal(centered, largest, labels[p])
-            elif validate:
-                centered = make_positive(centered, labels[p], psd)
-            if normalize:
-                scale = learn_scale(
-                    centered.diagonal(), centered.kernel, labels[p], observed[p]
-                )
-                scaled = replace(centered.standardization, scale=scale)
-                centered = replace(centered, standardization=scaled)
-            standardized.append(centered)
-    numbers = range(len(names)) if views is None else views
-    kernels = tuple(standardized)
-    if samples.missing is not None:
-        # Kernels of one view, or given ones with the same samples, share their map.
-        shared: dict[Any, SampleMap] = {}
-        scale = np.ones(samples.n_samples) if fill == "rescale" else None
-        for p, has in enumerate(observed):
-            key = None if views is None else views[p], has.tobytes()
-            each = shared.setdefault(key, SampleMap(has, samples.n_samples, scale))
-            standardized[p] = Observed(standardized[p], each)
-        kernels = with_active(standardized, range(len(names)))
-    return Stack(kernels, tuple(names), tuple(numbers))
+
+    given = []
+    first = 0
+    for part, count in zip(parts, counts, strict=True):
+        own = slice(first, first + count)
+        if not isinstance(part, Source) and not hasattr(part, "shape"):
+            part = as_numbers(part, labels[first])
+        given.append(_Given(part, labels[own], observed[own]))
+        first += count
+    return given, names
+
+
+def _normalized(
+    kernel: Standardized, label: str, observed: np.ndarray | None
+) -> Standardized:
+    """Return a centered kernel, scaled to a unit diagonal."""
+    scale = learn_scale(kernel.diagonal(), kernel.kernel, label, observed)
+    return replace(kernel, standardization=replace(kernel.standardization, scale=scale))
+
+
+def _observed(
+    kernels: Sequence[Kernel],
+    observed: Sequence[Any],
+    n_samples: int,
+    views: Sequence[int] | None,
+    fill: FillRule,
+) -> list[Kernel]:
+    """Return kernels over all samples, of which some are missing from them."""
+    # Kernels of one view, or given ones with the same samples, share their map.
+    shared: dict[Any, SampleMap] = {}
+    scale = np.ones(n_samples) if fill == "rescale" else None
+    mapped: list[Kernel] = []
+    for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
+        key = (None if views is None else views[p], has.tobytes())
+        if key not in shared:
+            shared[key] = SampleMap(has, n_samples, scale)
+        mapped.append(Observed(kernel, shared[key]))
+    return list(with_active(mapped, range(len(mapped))))
 
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
@@ -197,15 +229,12 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
         )
     stored = [part for part in parts if _is_stored(part)]
     if streamed is None and psd == "error" and stored:
-        largest = LARGEST_SHARE_IN_MEMORY * (available_bytes() or np.inf)
-        streamed = _bytes_needed(stored) > min(LARGEST_IN_MEMORY, largest)
+        # Solvers form one matrix of the size of a kernel: with what must be copied to
+        # compute with them, kernels may take 2 GiB, or a quarter of the memory.
+        largest = min(2 * 2**30, 0.25 * (available_bytes() or np.inf))
+        streamed = _bytes_needed(stored) > largest
     if streamed:
-        return [
-            part
-            if isinstance(part, Source | Kernel)
-            else MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
-            for part in parts
-        ]
+        return [_streamed(part) for part in parts]
     if stored:
         require_memory(
             _bytes_needed(stored),
@@ -217,37 +246,47 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
     return parts
 
 
+def _streamed(part: Any) -> Any:
+    """Return a matrix as a source of rows."""
+    if isinstance(part, Source | Kernel):
+        return part
+    return MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
+
+
 def _is_stored(part: Any) -> bool:
-    """Return whether a kernel is in a file; without h5py loaded, nothing is a dataset of it."""
+    """Return whether a kernel is in a file."""
     h5py = sys.modules.get("h5py")
     is_dataset = h5py is not None and isinstance(part, h5py.Dataset)
     return is_dataset or isinstance(part, np.memmap | RowSubset)
 
 
 def _bytes_needed(stored: list[Any]) -> int:
-    """Return how much memory kernels in files and a mix of them take, without the files."""
-    sizes = [8 * part.shape[-1] ** 2 for part in stored]
-    floats = (np.float64, np.float32)
-    mapped = [isinstance(part, np.memmap) and part.dtype in floats for part in stored]
-    return max(sizes) + sum(
-        size for size, is_read in zip(sizes, mapped, strict=True) if not is_read
-    )
+    """Return how much memory kernels of files and a mix of them take."""
+    total = 0
+    largest = 0
+    for part in stored:
+        size = 8 * part.shape[-1] ** 2
+        largest = max(largest, size)
+        is_mapped = isinstance(part, np.memmap)
+        if not is_mapped or part.dtype not in (np.float64, np.float32):
+            total += size
+    return largest + total
 
 
 def _examined(
     part: Any, labels: Sequence[str], validate: bool
-) -> list[tuple[Kernel, AnyArray, float]]:
-    """Return sound kernels as they came, their row means, and their largest entries if streamed."""
+) -> list[tuple[Kernel, Array, float]]:
+    """Return sound kernels, their row means, and largest entries if streamed."""
     if isinstance(part, Source):
-        m, n = part.n_kernels, part.n_samples
-        sums, diagonals, largest = examine_rows(part, labels[:m], validate)
+        n = part.n_samples
+        sums, diagonals, largest = examine_rows(part, labels, validate)
         return [
             (Computed(part, p, diagonals[p, :]), sums[p, :] / n, float(largest[p]))
-            for p in range(m)
+            for p in range(part.n_kernels)
         ]
     if isinstance(part, Kernel):
         ones = to_device(np.ones((part.n_samples, 1)), part.like)
         return [(part, (part @ ones)[:, 0] / part.n_samples, 0.0)]
     matrix = as_numbers(part, labels[0])
-    kernel = Array(symmetrized(matrix, labels[0]) if validate else matrix)
+    kernel = DenseKernel(symmetrized(matrix, labels[0]) if validate else matrix)
     return [(kernel, row_sums(kernel.matrix, labels[0]) / kernel.n_samples, 0.0)]

@@ -1,7 +1,6 @@
 """Checks of kernels: messages say what was found, where, and what to do."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from mkclust.data.tables import as_table
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
     FactoredMatrix,
-    copy_array,
-    eigh,
     eigvalsh,
     free_bytes,
     has_cholesky,
@@ -23,7 +20,6 @@ from mkclust.linalg import (
     rounding_of,
     row_ranges,
     set_diagonal,
-    to_device,
     to_host,
     zeros,
 )
@@ -31,32 +27,17 @@ from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import as_csr
 from mkclust.linalg.threads import FEW_SAMPLES, in_threads
-from mkclust.stack.kernel import Array as HeldKernel
 from mkclust.stack.kernel import Kernel, Shifted, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# A difference between mirrored entries that is ignored, as a share of the largest
-# entry.
-EXACT = 1e-13
-# Relative roundings by which entries that were computed, such as inner products, may be
-# off.
-ENTRY_ROUNDINGS = 10
-# Samples among which entries are examined.
-EXAMINED = 128
 # The largest self-distance by rounding, as a share of the other distances.
 SELF_DISTANCE = 1e-2
-# A matrix with this share of zeros is a graph; only duplicates are at distance zero.
-MOST_ZEROS = 0.5
-# Skewness of eigenvalues (their cubes over their squares to the power 1.5) beyond
-# chance, in units of n^-1.5: for a matrix of independent noise its standard deviation
-# is sqrt(6).
-CHANCE = 8.0
 
 
 def describe(index: int, name: str) -> str:
-    """Return how a message calls a kernel: by its number, and by its name if it has one."""
+    """Return what messages call a kernel: its number, and its name if it has one."""
     return name if name == f"kernel {index}" else f"kernel {index} ({name!r})"
 
 
@@ -76,7 +57,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
         check_masks(matrix, who)
         matrix = np.asarray(as_table(matrix, who).values)
         try:
-            matrix = matrix.astype(np.float64) if matrix.dtype == object else matrix
+            if matrix.dtype == object:
+                matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 f"{who} holds objects that are not numbers: pass a matrix of floats"
@@ -87,7 +69,7 @@ def as_numbers(matrix: Array, who: str) -> Array:
 def check_shapes(
     kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
 ) -> None:
-    """Raise if kernels are not square matrices over the samples that they have, or have none."""
+    """Raise if kernels are not square matrices over the samples that they have."""
     size = 0
     for kernel, who, has in zip(kernels, labels, observed, strict=True):
         n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
@@ -103,7 +85,10 @@ def check_shapes(
             )
         if not shape[0]:
             raise ValueError(f"{who} is empty, it has no samples: pass at least two")
-        size = size or shape[0] if has is None else len(has)
+        if has is not None:
+            size = len(has)
+        elif not size:
+            size = shape[0]
         if shape[0] != size:
             raise ValueError(
                 f"kernels of different sizes: {labels[0]} has {size} samples, {who} "
@@ -124,12 +109,12 @@ def row_sums(matrix: Array, who: str) -> Array:
             else:
                 sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
     if not bool(namespace(sums).all(namespace(sums).isfinite(sums))):
-        raise entries_error(_row_blocks(matrix), who)
+        raise nonfinite_error(_row_blocks(matrix), who)
     return sums
 
 
-def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueError:
-    """Return why sums of entries are not finite."""
+def nonfinite_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueError:
+    """Return the error for entries that are not finite, or whose sums are not."""
     n_bad = sum(int((~np.isfinite(to_host(block))).sum()) for block in blocks)
     if not n_bad:
         return ValueError(f"{who} has entries so large that sums overflow: rescale it")
@@ -140,13 +125,14 @@ def entries_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueEr
 
 
 def symmetrized(matrix: Array, who: str) -> Array:
-    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise if it is far off.
+    """Return a kernel if it is symmetric, else ``(K + K^T) / 2``; raise if far off.
 
-    Asymmetry weakens the bound of a certificate: only `EXACT` is ignored.
+    Asymmetry weakens the bound of a certificate: only a share of 1e-13 is ignored.
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix
-    is_sparse, xp = scipy.sparse.issparse(matrix), namespace(matrix)
+    is_sparse = scipy.sparse.issparse(matrix)
+    xp = namespace(matrix)
     difference = abs(matrix - matrix.T).max() if is_sparse else _asymmetry(matrix)
     if not difference:
         return matrix
@@ -159,36 +145,36 @@ def symmetrized(matrix: Array, who: str) -> Array:
             f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass "
             "(K + K.T) / 2"
         )
-    if not difference > EXACT * largest:
+    if not difference > 1e-13 * largest:
         return matrix
-    require_memory(
-        0
-        if is_sparse
-        else matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
-        f"{who} is not quite symmetric, and a symmetric copy of it",
-        "pass (K + K.T) / 2, which is not copied",
-        available=free_bytes(matrix),
-    )
+    if not is_sparse:
+        require_memory(
+            matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
+            f"{who} is not quite symmetric, and a symmetric copy of it",
+            "pass (K + K.T) / 2, which is not copied",
+            available=free_bytes(matrix),
+        )
     total = matrix + matrix.T
     total /= 2
     return total
 
 
 def _asymmetry(matrix: Array) -> float:
-    """Return the largest difference between mirrored entries; NaN if one is not finite."""
+    """Return the largest difference of mirrored entries, NaN if one is not finite."""
     xp = namespace(matrix)
 
     def compare(places: tuple[slice, slice]) -> float:
+        """Return the largest difference of a tile and its mirror image."""
         rows, columns = places
-        tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
+        tile = matrix[rows, columns]
+        mirrored = matrix[columns, rows].T
         if xp.all(tile == mirrored):
             return 0.0
         with np.errstate(invalid="ignore"):
             return float(xp.max(xp.abs(tile - mirrored)))
 
-    return float(
-        np.max(in_threads(compare, mirrored_tiles(matrix), matrix), initial=0.0)
-    )
+    differences = in_threads(compare, mirrored_tiles(matrix), matrix)
+    return float(np.max(differences, initial=0.0))
 
 
 def learn_centering(
@@ -197,34 +183,31 @@ def learn_centering(
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
     standardization = Standardization(diagonal, row_means if center else None)
-    xp, rounding = namespace(diagonal), 1e3 * kernel.precision
+    xp = namespace(diagonal)
     typical = float(xp.mean(xp.abs(diagonal)))
-    # An indefinite kernel may have a zero diagonal and other nonzero entries.
-    sizes = (
-        standardization.centered_diagonal()
-        if center
-        else xp.abs(diagonal) + xp.abs(row_means)
-    )
-    smallest = np.finfo(
-        np.float32 if kernel.precision > 1e-10 else np.float64
-    ).smallest_normal
+
     # Entries much smaller than the diagonal must also keep their digits.
-    if 0 < typical < float(smallest) / kernel.precision:
+    number_type = np.float32 if kernel.precision > 1e-10 else np.float64
+    smallest = float(np.finfo(number_type).smallest_normal)
+    if 0 < typical < smallest / kernel.precision:
         raise ValueError(
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
-    if float(xp.mean(xp.abs(sizes))) <= rounding * typical:
-        raise ValueError(
-            f"{who} is {nothing_left(typical if center else 0)} leave it out"
-        )
+
+    sizes = standardization.centered_diagonal()
+    if not center:
+        # An indefinite kernel may have a zero diagonal and other nonzero entries.
+        sizes = xp.abs(diagonal) + xp.abs(row_means)
+    if float(xp.mean(xp.abs(sizes))) <= 1e3 * kernel.precision * typical:
+        raise ValueError(f"{who} is {nothing_left(typical if center else 0)}")
     return standardization
 
 
 def learn_scale(
     lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None
 ) -> Array:
-    """Return the scale that makes a diagonal one, or name the samples, perhaps by numbers."""
+    """Return the scale that makes a diagonal one, or raise and name the samples."""
     xp = namespace(lengths)
     rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
@@ -242,32 +225,35 @@ def learn_scale(
 
 def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
     """Raise if the diagonal of a centered kernel shows that it is indefinite."""
-    lengths, centered = kernel.diagonal(), kernel.standardization.row_means is not None
-    rounding, xp = np.sqrt(kernel.precision) * largest, namespace(lengths)
-    least, most = float(xp.min(lengths)), float(xp.max(lengths))
+    lengths = kernel.diagonal()
+    xp = namespace(lengths)
+    centered = kernel.standardization.row_means is not None
+    rounding = np.sqrt(kernel.precision) * largest
+    least = float(xp.min(lengths))
+    most = float(xp.max(lengths))
     # No entry of a positive semidefinite matrix exceeds its diagonal.
     if least < -rounding or (not centered and largest > most + rounding):
+        which = "self-similarities after centering" if centered else "self-similarities"
         raise ValueError(
-            f"{who} is indefinite: its "
-            f"self-similarities{' after centering' * centered} are {least:.3g} to "
-            f"{most:.3g}, its largest entry is {largest:.3g}; pass a positive "
-            "semidefinite kernel"
+            f"{who} is indefinite: its {which} are {least:.3g} to {most:.3g}, its "
+            f"largest entry is {largest:.3g}; pass a positive semidefinite kernel"
         )
 
 
 def nothing_left(size: float) -> str:
-    """Return why a kernel with entries of about some size says nothing."""
+    """Say that a kernel with entries of about some size says nothing, and what to do."""
     if not size:
-        return "zero;"
+        return "zero; leave it out"
     return (
         f"constant up to rounding: its entries are about {size:.3g}, and nothing is "
         "left of it after centering. If it is computed from columns with a large "
         "offset, such as values of 1e8 that differ by 1, subtract the offset from the "
-        "columns; else"
+        "columns; else leave it out"
     )
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
+    """Yield the entries of some rows at a time, those that are stored if sparse."""
     for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block
@@ -280,29 +266,27 @@ def refuse_distances(kernel: Kernel, who: str) -> None:
     eigenvalues of centered similarities are positive, those of centered distances
     negative.
     """
-    n, diagonal = kernel.n_samples, kernel.diagonal()
+    n = kernel.n_samples
     if n < 3:
         return
-    samples = np.sort(
-        np.random.default_rng(0).choice(n, min(n, EXAMINED), replace=False)
-    )
+    diagonal = kernel.diagonal()
     xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
+    samples = np.random.default_rng(0).choice(n, min(n, 128), replace=False)
+    samples = np.sort(samples)
+
     # Most kernels have a diagonal, which two rows are enough to see.
-    if largest_self > 2 * SELF_DISTANCE * float(
-        np.abs(to_host(kernel.rows(samples[:2]))).max()
-    ):
+    two_rows = to_host(kernel.rows(samples[:2]))
+    if largest_self > 2 * SELF_DISTANCE * float(np.abs(two_rows).max()):
         return
+
     D = to_host(kernel.rows(samples))[:, samples]
     apart = D[~np.eye(len(D), dtype=bool)]
     rounding = SELF_DISTANCE * float(np.median(apart))
     is_hollow = largest_self <= rounding and apart.min() >= -rounding
-    if (
-        rounding > 0
-        and is_hollow
-        and np.mean(apart <= 0) < MOST_ZEROS
-        and _leads_downward(D)
-    ):
+    # With more zeros it is a graph: only duplicates are at distance zero.
+    has_few_zeros = rounding > 0 and np.mean(apart <= 0) < 0.5
+    if is_hollow and has_few_zeros and _leading_eigenvalues_are_negative(D):
         raise ValueError(
             f"{who} looks like distances, not similarities: its diagonal is zero, and "
             "its other entries are positive and larger for samples that are further "
@@ -312,75 +296,65 @@ def refuse_distances(kernel: Kernel, who: str) -> None:
         )
 
 
-def _leads_downward(D: Float) -> bool:
-    """Return whether the leading eigenvalues are negative, the mean and the diagonal aside."""
+def _leading_eigenvalues_are_negative(D: Float) -> bool:
+    """Return whether leading eigenvalues are negative, but for mean and diagonal."""
     values = eigvalsh(D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean())
     # Centering has one eigenvalue of zero; a change of the diagonal moves the others
     # alike.
     values = np.delete(values, np.argmin(np.abs(values)))
     values = values - values.mean()
+    # For a matrix of independent noise, the standard deviation of this skewness is
+    # sqrt(6) n^-1.5.
     skewness = np.sum(values**3) / max(np.sum(values**2), np.finfo(float).tiny) ** 1.5
-    return bool(skewness < -CHANCE * len(D) ** -1.5)
+    return bool(skewness < -8 * len(D) ** -1.5)
 
 
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
-    """Return a centered kernel if it looks positive semidefinite, else refuse or repair it."""
-    diagonal, rounding = kernel.diagonal(), float(np.sqrt(kernel.precision))
+    """Return a centered kernel, repaired or refused if it looks indefinite."""
+    diagonal = kernel.diagonal()
+    xp = namespace(diagonal)
+    rounding = float(np.sqrt(kernel.precision))
     of_entries = rounding_of_eigenvalues(kernel)
 
     # A factorization takes less time than eigenvalues.
     if kernel.n_samples <= FEW_SAMPLES:
-        M, most = kernel.dense(), float(namespace(diagonal).max(diagonal))
+        M = kernel.dense()
+        most = float(xp.max(diagonal))
         set_diagonal(M, diagonal + max(rounding * most, of_entries) / 2)
         if has_cholesky(M):
             return kernel
 
     lowest, largest, _ = extreme_eigenvalues(kernel)
-    smallest = min(lowest, float(namespace(diagonal).min(diagonal)))
+    smallest = min(lowest, float(xp.min(diagonal)))
     if smallest >= -max(rounding * largest, of_entries):
         return kernel
     if psd == "error":
         raise ValueError(
             f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower "
-            f"(the largest is about {largest:.3g}); pass psd='clip' to drop its "
-            "negative part, or psd='shift' to add a multiple of the identity"
+            f"(the largest is about {largest:.3g}); pass psd='shift' to add the "
+            "multiple of the identity that repairs it, or the kernel without its "
+            "negative eigenvalues: values, V = np.linalg.eigh(K), then "
+            "(V * np.maximum(values, 0)) @ V.T"
         )
-    return _shift(kernel) if psd == "shift" else _clip(kernel, label)
+    return _shifted(kernel)
 
 
 def rounding_of_eigenvalues(kernel: Standardized) -> float:
-    """Return how far the rounding of the entries, before centering, may move an eigenvalue."""
+    """Return how far rounding of entries may move an eigenvalue: by ten roundings each."""
     diagonal = kernel.standardization.diagonal
     xp = namespace(diagonal)
     largest_entry = float(xp.max(xp.abs(diagonal)))
-    return ENTRY_ROUNDINGS * kernel.precision * kernel.n_samples * largest_entry
+    return 10 * kernel.precision * kernel.n_samples * largest_entry
 
 
-def _shift(kernel: Standardized) -> Standardized:
+def _shifted(kernel: Standardized) -> Standardized:
+    """Return a kernel with the multiple of the identity that makes it positive."""
     smallest, _, error = extreme_eigenvalues(kernel, converged=True)
     # A little more than the eigenvalue, which is itself known to its tolerance only.
     shift = (error - smallest) * (1 + 1e-6)
-    given, n = kernel.standardization, kernel.n_samples
-    means = None if given.row_means is None else given.row_means + shift / n
+    given = kernel.standardization
+    means = given.row_means
+    if means is not None:
+        means = means + shift / kernel.n_samples
     standardization = Standardization(given.diagonal + shift, means, shift=shift)
     return Standardized(Shifted(kernel.kernel, shift), standardization)
-
-
-def _clip(kernel: Standardized, label: str) -> Standardized:
-    n = kernel.n_samples
-    require_memory(
-        5 * 8 * n**2,
-        f"{label} is indefinite, and dropping the negative part of a kernel of {n} "
-        "samples",
-        "pass psd='shift', which takes no copy, or use fewer samples",
-        available=free_bytes(kernel.like),
-    )
-    values, vectors = eigh(kernel.dense())
-    clipped = (vectors * to_device(np.maximum(values, 0), vectors)) @ vectors.T
-    clipped = (clipped + clipped.T) / 2
-    negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()
-    dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
-    repaired = HeldKernel(clipped)
-    added = repaired.diagonal() - kernel.diagonal()
-    given = replace(kernel.standardization, added=added, dropped=dropped)
-    return Standardized(repaired, Standardization(repaired.diagonal()), given)

@@ -13,15 +13,12 @@ from mkclust.linalg import (
     pair_ranges,
     products_of_rows,
     row_ranges,
-    to_device,
     to_host,
     zeros,
 )
-from mkclust.stack.kernel import Array as Held
-from mkclust.stack.kernel import Kernel
+from mkclust.stack.kernel import DenseKernel, Kernel
 from mkclust.stack.observed import Observed
 from mkclust.stack.stack import Stack
-from mkclust.stack.standardized import Standardized
 from mkclust.types import Array, Float
 
 # Up to this many samples all are compared.
@@ -29,8 +26,6 @@ ALL_COMPARED = 2048
 # If there are more, this many are drawn: enough to tell two kernels that share one
 # percent of their variation from chance.
 SOME_COMPARED = 1024
-# Samples that are compared first, for each that must differ.
-COMPARED_EACH = 4
 
 
 def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
@@ -56,7 +51,7 @@ def among_compared(stack: Stack) -> Stack:
     return compared
 
 
-# Kernels, each with the places of the compared samples among its own.
+# Pairs of a kernel and the positions of the compared samples among its own.
 Members = Sequence[tuple[Kernel, np.ndarray]]
 
 
@@ -90,9 +85,10 @@ class Comparison:
         return namespace(*parts).stack(parts)
 
     def means(self, parts: np.ndarray) -> Float:
-        """Return the means of kernels over equally many samples, by indices (g, t), (c, g, g)."""
+        """Return means of kernels over samples, by indices (g, t): (c, g, g)."""
         g, t = parts.shape
-        everyone, means = parts.reshape(-1), []
+        everyone = parts.reshape(-1)
+        means = []
         for some in row_ranges(g, g * t * t, self.members[0][0].like):
             found = _entries(self.members, parts[some].reshape(-1), everyone)
             xp = namespace(*found)
@@ -101,16 +97,15 @@ class Comparison:
         return np.concatenate(means, axis=1)
 
     def of_means(self, parts: np.ndarray) -> "Comparison":
-        """Return the comparison of the means of equally many samples, by their indices, (g, t)."""
-        g = len(parts)
-        members = [(Held(K), np.arange(g)) for K in self.means(parts)]
-        return replace(
-            self, products=_products(members), members=members, samples=np.arange(g)
-        )
+        """Return the comparison of means over samples, by their indices, (g, t)."""
+        places = np.arange(len(parts))
+        members = [(DenseKernel(K), places) for K in self.means(parts)]
+        products = _products(members)
+        return replace(self, products=products, members=members, samples=places)
 
 
 def compare(stack: Stack) -> list[Comparison]:
-    """Return the products of every two kernels off their diagonals, on the samples both have.
+    """Return products of every two kernels off their diagonals, on common samples.
 
     Kernels with the same samples are compared together, as they are before samples are
     filled in. Kernels of features are compared on some of their samples.
@@ -130,18 +125,22 @@ def compare(stack: Stack) -> list[Comparison]:
             samples, kernel = kernel.map.samples, kernel.kernel
         inner.append(kernel)
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
+
     comparisons = []
     for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
-        shared, *common = np.intersect1d(
+        shared, in_first, in_second = np.intersect1d(
             first, second, assume_unique=True, return_indices=True
         )
-        n = len(shared)
-        # With several groups every kernel is read for each of the others, so fewer
-        # samples do.
-        some = compared_samples(n) if a is b else draw(n, SOME_COMPARED)
-        members = [(inner[p], common[0][some]) for p in a]
-        members += [(inner[p], common[1][some]) for p in b if a is not b]
-        products, samples = _products(members), numbers[shared[some]]
+        if a is b:
+            some = compared_samples(len(shared))
+        else:
+            # Every kernel is read for each of the others, so fewer samples do.
+            some = draw(len(shared), SOME_COMPARED)
+        members = [(inner[p], in_first[some]) for p in a]
+        if a is not b:
+            members += [(inner[p], in_second[some]) for p in b]
+        products = _products(members)
+        samples = numbers[shared[some]]
         comparisons.append(Comparison(tuple(a), tuple(b), products, members, samples))
     return comparisons
 
@@ -150,16 +149,22 @@ def _entries(members: Members, rows: Any, columns: Any) -> list[Array]:
     """Return entries of every kernel among some of the compared samples."""
     entries = []
     for kernel, place in members:
-        is_all = isinstance(rows, slice) and len(place) == kernel.n_samples
-        some, others = (rows, columns) if is_all else (place[rows], place[columns])
-        entries.append(kernel.entries(some, others))
+        if isinstance(rows, slice) and len(place) == kernel.n_samples:
+            entries.append(kernel.entries(rows, columns))
+        else:
+            entries.append(kernel.entries(place[rows], place[columns]))
     return entries
 
 
 def _products(members: Members) -> OffDiagonalProducts:
     """Return the products of every two kernels, in one pass over their entries."""
-    n, m, like = len(members[0][1]), len(members), members[0][0].like
-    xp, products, row_sums = namespace(like), np.zeros((m, m)), zeros((m, n), like)
+    first, places = members[0]
+    like = first.like
+    xp = namespace(like)
+    n = len(places)
+    m = len(members)
+    products = np.zeros((m, m))
+    row_sums = zeros((m, n), like)
     for rows in pair_ranges(n, n * m, like):
         entries = xp.stack(_entries(members, rows, slice(0, n)))
         row_sums[:, rows] = xp.sum(entries, axis=2)
@@ -167,57 +172,11 @@ def _products(members: Members) -> OffDiagonalProducts:
     diagonals = np.stack(
         [to_host(kernel.diagonal())[place] for kernel, place in members]
     )
-    sums, products = (
-        to_host(row_sums) - diagonals,
+    sums = to_host(row_sums) - diagonals
+    return OffDiagonalProducts(
+        n,
         products - products_of_rows(diagonals),
+        products_of_rows(sums),
+        sums.sum(axis=1),
+        diagonals.sum(axis=1),
     )
-    traces, totals = diagonals.sum(axis=1), sums.sum(axis=1)
-    return OffDiagonalProducts(n, products, products_of_rows(sums), totals, traces)
-
-
-def count_distinct(stack: Stack, enough: int) -> int:
-    """Return how many samples differ, up to rounding; of some of them if these are enough."""
-    if COMPARED_EACH * enough < stack.n_samples:
-        found = _count(
-            stack.among(draw(stack.n_samples, COMPARED_EACH * enough)), stack
-        )
-        if found >= enough:
-            return found
-    return _count(stack, stack)
-
-
-def _count(stack: Stack, whole: Stack) -> int:
-    """Count distinct products of a random mix with random vectors; `whole` gives their rounding.
-
-    Identical samples have identical products. Those with one vector can agree by
-    chance.
-    """
-    rng = np.random.default_rng(0)
-    probe, mix = (
-        rng.standard_normal((stack.n_samples, 2)),
-        rng.standard_normal(stack.n_kernels),
-    )
-    largest = np.array([_largest_entry(kernel) or 1.0 for kernel in whole.kernels])
-    images = stack.apply(to_device(probe, stack.kernels[0].like, "float64"))
-    weights = to_device(mix / largest, images)
-    products = to_host(namespace(images).tensordot(weights, images, axes=1))
-    precision = max(kernel.precision for kernel in whole.kernels)
-    rounding = 2 * precision * np.abs(probe).sum(axis=0) * np.abs(mix).sum()
-    apart = np.abs(np.diff(products[np.argsort(products[:, 0])], axis=0))
-    return 1 + int(np.any(apart > rounding, axis=1).sum())
-
-
-def _largest_entry(kernel: Kernel) -> float:
-    """Return a bound on the entries of a kernel before it was centered: they round by a share."""
-    if isinstance(kernel, Observed):
-        scale = (
-            1.0
-            if kernel.map.scale is None
-            else float(np.max(to_host(kernel.map.scale)))
-        )
-        return scale**2 * _largest_entry(kernel.kernel)
-    sizes = kernel.diagonal()
-    if isinstance(kernel, Standardized):
-        sizes, scale_of_samples = kernel.kernel.diagonal(), kernel.standardization.scale
-        sizes = sizes if scale_of_samples is None else sizes * scale_of_samples**2
-    return float(namespace(sizes).max(namespace(sizes).abs(sizes)))

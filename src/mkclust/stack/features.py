@@ -40,8 +40,7 @@ from mkclust.stack.feature_maps import (
     learn_maps,
     trace_error,
 )
-from mkclust.stack.kernel import Array as HeldKernel
-from mkclust.stack.kernel import Factored, Kernel
+from mkclust.stack.kernel import DenseKernel, Factored, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap
 from mkclust.stack.stack import Stack
 from mkclust.types import Array, Float
@@ -261,7 +260,7 @@ def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
 
 def _compressed(
     blocks: Blocks, training: Features, n_clusters: int
-) -> tuple[tuple[HeldKernel, ...], Float]:
+) -> tuple[tuple[DenseKernel, ...], Float]:
     """Return the kernels of all views in coordinates, and the map from features to these."""
     ends = np.cumsum([0, *training.widths]).tolist()
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
@@ -272,7 +271,7 @@ def _compressed(
         T = np.pad(T, ((0, 1), (0, 0)))
         coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
     small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
-    return tuple(HeldKernel((S + S.T) / 2) for S in small), coordinate_map
+    return tuple(DenseKernel((S + S.T) / 2) for S in small), coordinate_map
 
 
 def _center(
@@ -289,9 +288,7 @@ def _center(
     length = variance + float(mean @ mean)
     left = variance if center else length
     if not left > CONSTANT * length:
-        raise ValueError(
-            f"{where} makes a kernel that is {nothing_left(length)} leave it out"
-        )
+        raise ValueError(f"{where} makes a kernel that is {nothing_left(length)}")
     return mean, float(max(AT_THE_MEAN * left, CONSTANT * length))
 
 

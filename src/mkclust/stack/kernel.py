@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
-from mkclust.types import Array as AnyArray
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # How entries are held; of several kernels together, as the first of these that one of
 # them is.
@@ -32,13 +31,10 @@ STORAGES = ("streamed", "dense", "sparse")
 
 # Fewest rows that are read or computed at a time.
 FEWEST_ROWS = 16
-# Rows and columns of the tiles that are compared with their mirror images; on a device,
-# on which starting a step takes long, more.
-TILE, TILE_ON_DEVICE = 512, 4096
 
 
 class Kernel:
-    """A symmetric positive semidefinite matrix over n samples, which need not be written out.
+    """A symmetric positive semidefinite matrix over n samples, written out or not.
 
     A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless
     it has a cheaper way.
@@ -52,42 +48,44 @@ class Kernel:
     precision: Any = property(lambda self: rounding_of(self.like))
     shape: Any = property(lambda self: (self.n_samples, self.n_samples))
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
 
-    def entries(self, rows: Any, columns: Any) -> AnyArray:
+    def entries(self, rows: Any, columns: Any) -> Array:
         """Return some entries, by slices or rising numbers, (s, t), in float64."""
         return select(self.rows(rows), columns, axis=1)
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         """Return the diagonal, (n,), in float64."""
         raise NotImplementedError(f"{type(self).__name__} must define diagonal")
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
+    def __matmul__(self, V: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b), in the number type of that."""
-        xp, X = namespace(V), astype(V, "float64")
+        X = astype(V, "float64")
         parts = [self.rows(part) @ X for part in row_blocks([self])]
-        return astype(xp.concat(parts), precision_of(V))
+        return astype(namespace(V).concat(parts), precision_of(V))
 
-    def dense(self, precision: str = "float64") -> AnyArray:
+    def dense(self, precision: str = "float64") -> Array:
         """Return all entries as a new array, (n, n)."""
         return written([self], precision)[0, :, :]
 
 
-def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
-    """Return all entries of kernels as a new array, (m, n, n); on the host this takes all threads.
+def written(kernels: Sequence[Kernel], precision: str) -> Array:
+    """Return all entries of kernels as a new array, (m, n, n), on all threads.
 
     Rows that are read or computed anew are made one after the other.
     """
-    m, n, like = len(kernels), kernels[0].n_samples, kernels[0].like
+    m = len(kernels)
+    n = kernels[0].n_samples
+    like = kernels[0].like
     entries = empty((m, n, n), like, precision)
-    parts = list(
-        row_ranges(n, n, like, max(FEWEST_ROWS, ENTRIES_PER_THREAD // max(n, 1)))
-    )
+    fewest = max(FEWEST_ROWS, ENTRIES_PER_THREAD // max(n, 1))
+    parts = list(row_ranges(n, n, like, fewest))
     blocks = [(p, rows) for p in range(m) for rows in parts]
 
     def write(block: tuple[int, slice]) -> None:
+        """Write some rows of a kernel."""
         p, rows = block
         entries[p, rows, :] = astype(kernels[p].rows(rows), precision)
 
@@ -101,13 +99,15 @@ def written(kernels: Sequence[Kernel], precision: str) -> AnyArray:
         out = entries[p, :, :]
         for rows, columns in mirrored_tiles(out):
             tile = (out[rows, columns] + out[columns, rows].T) / 2
-            out[rows, columns], out[columns, rows] = tile, tile.T
+            out[rows, columns] = tile
+            out[columns, rows] = tile.T
     return entries
 
 
-def mirrored_tiles(matrix: AnyArray) -> Iterator[tuple[slice, slice]]:
-    """Return the rows and columns of tiles that, with their mirror images, cover a matrix."""
-    tiles = ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE)
+def mirrored_tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
+    """Return rows and columns of tiles that cover a matrix with their mirror images."""
+    # More on a device, on which starting a step takes long.
+    tiles = ranges(matrix.shape[0], 4096 if is_foreign(matrix) else 512)
     return combinations_with_replacement(tiles, 2)
 
 
@@ -118,63 +118,62 @@ def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator
 
 
 @dataclass(frozen=True)
-class Array(Kernel):
+class DenseKernel(Kernel):
     """A kernel held as a matrix: dense, of any library, or sparse, of SciPy."""
 
     matrix: Any = field()
     like = property(lambda self: self.matrix)
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         return _dense(select(self.matrix, index))
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         matrix = self.matrix
         if is_foreign(matrix):
             return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
         return np.array(matrix.diagonal(), dtype=np.float64)
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
+    def __matmul__(self, V: Array) -> Array:
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
-        if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(
-            self.matrix
-        ):
+        own = precision_of(self.matrix)
+        on_host = not is_on_accelerator(self.matrix)
+        if on_host and precision_of(V) == "float64" and own == "float32":
             # Some rows at a time, without a copy in float64.
             return super().__matmul__(V)
         # On an accelerator, in the matrix's own type.
-        X = astype(V, precision_of(self.matrix))
-        # By symmetry K X = (X^T K)^T; that order is slower on the host, in single
-        # precision alone.
-        is_slower = precision_of(X) == "float32" and not is_on_accelerator(X)
-        Y = self.matrix @ X if is_slower else (X.T @ self.matrix).T
-        return astype(Y, precision_of(V))
+        X = astype(V, own)
+        if on_host and own == "float32":
+            return astype(self.matrix @ X, precision_of(V))
+        # By symmetry; this order is faster but for single precision on the host.
+        return astype((X.T @ self.matrix).T, precision_of(V))
 
 
 @dataclass(frozen=True)
 class Factored(Kernel):
-    """F F^T: features of a view, an anchor, or memberships of neighborhoods (a sparse F)."""
+    """F F^T: features of a view, or an anchor."""
 
     F: Any
     storage: Any = "sparse"
     like = property(lambda self: self.F)
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         return _dense(select(self.F, index) @ self.F.T)
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         if is_sparse(self.F):
-            return np.asarray(
-                self.F.multiply(self.F).sum(axis=1), dtype=np.float64
-            ).reshape(-1)
+            squares = self.F.multiply(self.F).sum(axis=1)
+            return np.asarray(squares, dtype=np.float64).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
+    def __matmul__(self, V: Array) -> Array:
         X = V if is_sparse(self.F) else astype(V, precision_of(self.F))
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
 
-def _dense(rows: Any) -> AnyArray:
+def _dense(rows: Any) -> Array:
+    """Return rows in float64, written out if they are sparse."""
     return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
 
 
@@ -187,13 +186,13 @@ class Wrapped(Kernel):
     storage = property(lambda self: self.kernel.storage)
     precision = property(lambda self: self.kernel.precision)
 
-    def before(self, V: AnyArray) -> AnyArray:
+    def before(self, V: Array) -> Array:
         return V
 
-    def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
+    def after(self, Y: Array, V: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define after")
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
+    def __matmul__(self, V: Array) -> Array:
         return multiply([self], [V])[0]
 
 
@@ -204,17 +203,17 @@ class Shifted(Wrapped):
     kernel: Kernel
     shift: float
 
-    def after(self, Y: AnyArray, V: AnyArray) -> AnyArray:
+    def after(self, Y: Array, V: Array) -> Array:
         return Y + self.shift * V
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         part = self.kernel.rows(index)
         xp = namespace(part)
         everyone = xp.arange(self.n_samples, device=device(part))
         same = select(everyone, index)[:, None] == everyone[None, :]
         return part + self.shift * xp.astype(same, xp.float64)
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         return self.kernel.diagonal() + self.shift
 
 
@@ -232,81 +231,100 @@ class Mix(Kernel):
     precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
+        """Return kernels of nonzero coefficients with these, at least one."""
         pairs = zip(map(float, self.coefficients), self.kernels, strict=True)
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         (c, kernel), *others = self._terms()
         total = c * kernel.rows(index)
         for c, kernel in others:
             total += c * kernel.rows(index)
         return total
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         return sum(c * kernel.diagonal() for c, kernel in self._terms())
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
-        coefficients, kernels = zip(*self._terms(), strict=True)
-        products = multiply(kernels, [V] * len(kernels))
-        return sum(
-            c * product for c, product in zip(coefficients, products, strict=True)
-        )
+    def __matmul__(self, V: Array) -> Array:
+        terms = self._terms()
+        products = multiply([kernel for _, kernel in terms], [V] * len(terms))
+        return sum(c * KV for (c, _), KV in zip(terms, products, strict=True))
 
 
-def multiply(kernels: Sequence[Kernel], columns: Sequence[AnyArray]) -> list[AnyArray]:
+def multiply(kernels: Sequence[Kernel], columns: Sequence[Array]) -> list[Array]:
     """Multiply each kernel with a thin matrix of its own, m of (n, b).
 
     Kernels that are computed by one source take one pass over it together.
     """
+    unwrapped = [_unwrap(K, V) for K, V in zip(kernels, columns, strict=True)]
     results: list[Any] = [None] * len(kernels)
-    wrappers: list[list[tuple[Wrapped, AnyArray]]] = [[] for _ in kernels]
-    sources: dict[int, list[tuple[int, Computed, AnyArray]]] = {}
-    for p, (kernel, V) in enumerate(zip(kernels, columns, strict=True)):
-        while isinstance(kernel, Wrapped):
-            wrappers[p].append((kernel, V))
-            V, kernel = kernel.before(V), kernel.kernel
-        if isinstance(kernel, Computed):
-            sources.setdefault(id(kernel.source), []).append((p, kernel, V))
+    sources: dict[int, Any] = {}
+    wanted: dict[int, list[int]] = {}  # the numbers of the kernels of each source
+    for p, each in enumerate(unwrapped):
+        if isinstance(each.kernel, Computed):
+            source = each.kernel.source
+            sources[id(source)] = source
+            wanted.setdefault(id(source), []).append(p)
         else:
-            results[p] = kernel @ V
-    for wanted in sources.values():
-        source = wanted[0][1].source
-        products = source.products([(kernel.index, V) for _, kernel, V in wanted])
-        for (p, _, _), product in zip(wanted, products, strict=True):
+            results[p] = each.kernel @ each.columns
+
+    for key, numbers in wanted.items():
+        own: list[Any] = [unwrapped[p] for p in numbers]
+        products = sources[key].products([(K.kernel.index, K.columns) for K in own])
+        for p, product in zip(numbers, products, strict=True):
             results[p] = product
-    for p, wrapped in enumerate(wrappers):
-        for wrapper, V in reversed(wrapped):
+
+    for p, each in enumerate(unwrapped):
+        for wrapper, V in reversed(each.wrappers):
             results[p] = wrapper.after(results[p], V)
     return results
 
 
+class _Unwrapped(NamedTuple):
+    """A kernel within its wrappers, and what it is multiplied with."""
+
+    kernel: Kernel
+    columns: Array
+    # From the outermost on, with what each of them is multiplied with.
+    wrappers: list[tuple[Wrapped, Array]]
+
+
+def _unwrap(kernel: Kernel, V: Array) -> _Unwrapped:
+    """Return the kernel within its wrappers."""
+    wrappers = []
+    while isinstance(kernel, Wrapped):
+        wrappers.append((kernel, V))
+        V = kernel.before(V)
+        kernel = kernel.kernel
+    return _Unwrapped(kernel, V, wrappers)
+
+
 @dataclass(frozen=True)
 class Computed(Kernel):
-    """One of the kernels of a source of rows (`mkclust.stack.sources`): read, or computed."""
+    """One of the kernels of a source of rows: read, or computed."""
 
     source: Any
     index: int
-    self_similarities: AnyArray
+    self_similarities: Array
     storage: Any = "streamed"
     like = property(lambda self: self.self_similarities)
     precision = property(lambda self: rounding_of(self.source))
 
-    def rows(self, index: Any) -> AnyArray:
+    def rows(self, index: Any) -> Array:
         return self.source.rows_of(self.index, index)
 
-    def entries(self, rows: Any, columns: Any) -> AnyArray:
+    def entries(self, rows: Any, columns: Any) -> Array:
         if isinstance(rows, slice) or isinstance(columns, slice):
             return super().entries(rows, columns)
-        numbers = to_host(rows, np.int64), to_host(columns, np.int64)
-        found = self.source.entries(self.index, *numbers)
-        return (
-            super().entries(rows, columns)
-            if found is None
-            else astype(found, "float64")
+        found = self.source.entries(
+            self.index, to_host(rows, np.int64), to_host(columns, np.int64)
         )
+        if found is None:
+            return super().entries(rows, columns)
+        return astype(found, "float64")
 
-    def diagonal(self) -> AnyArray:
+    def diagonal(self) -> Array:
         return self.self_similarities
 
-    def __matmul__(self, V: AnyArray) -> AnyArray:
+    def __matmul__(self, V: Array) -> Array:
         return multiply([self], [V])[0]

@@ -32,7 +32,7 @@ FillRule = Literal["zero", "rescale"]
 
 @dataclass(frozen=True)
 class Fill:
-    """Missing samples as combinations: column j of ``left @ right^T`` is that of sample j."""
+    """Missing samples as combinations: column j of ``left @ right^T`` is sample j."""
 
     left: Array  # over the observed samples, (n_observed, r)
     right: Array  # over all samples, (n_samples, r); zero on the observed ones
@@ -40,7 +40,7 @@ class Fill:
     def __getstate__(self) -> dict[str, Any]:
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def beside(self, V: Array) -> tuple[Array, Array]:
+    def to_device_of(self, V: Array) -> tuple[Array, Array]:
         """Return both sides on the device of vectors, in their number type."""
         precision = precision_of(V)
         return to_device(self.left, V, precision), to_device(self.right, V, precision)
@@ -80,7 +80,7 @@ class SampleMap:
 
     @cached_property
     def positions(self) -> np.ndarray:
-        """Every sample's position among the observed ones, after the last if it is missing."""
+        """Positions of samples among the observed ones, after the last if missing."""
         positions = np.full(self.n_samples, self.n_observed)
         positions[self.samples] = np.arange(self.n_observed)
         return positions
@@ -92,20 +92,18 @@ class SampleMap:
         Y = select(V, self.samples)
         if self.fill is None:
             return Y
-        left, right = self.fill.beside(V)
+        left, right = self.fill.to_device_of(V)
         return Y + left @ (right.T @ V)
 
     def scatter(self, Y: Array) -> Array:
         """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), on the device of Y."""
         V = spread_rows(Y, self.samples, self.n_samples, 0.0)
         if self.fill is not None:
-            left, right = self.fill.beside(Y)
+            left, right = self.fill.to_device_of(Y)
             V = V + right @ (left.T @ Y)
-        return (
-            V
-            if self.scale is None
-            else V * to_device(self.scale, Y, precision_of(Y))[:, None]
-        )
+        if self.scale is None:
+            return V
+        return V * to_device(self.scale, Y, precision_of(Y))[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("samples", "n_samples", "scale", "fill")
@@ -135,28 +133,29 @@ class Observed(Wrapped):
 
     def rows(self, index: Any) -> Array:
         index = index if isinstance(index, slice) else to_host(index, None)
-        chosen, positions = np.arange(self.n_samples)[index], self.map.positions[index]
+        chosen = np.arange(self.n_samples)[index]
+        positions = self.map.positions[index]
         is_observed = positions < self.map.n_observed
         inner = self.kernel.rows(positions[is_observed])  # over the observed samples
         part = spread_rows(inner, np.flatnonzero(is_observed), len(chosen), 0.0)
-        scale, fill = self.map.scale, self.map.fill
-        if fill is not None:
-            part = part + select(to_device(fill.right, part), chosen) @ self._filled.T
+        if self.map.fill is not None:
+            right = to_device(self.map.fill.right, part)
+            part = part + select(right, chosen) @ self._filled.T
         part = self.map.scatter(part.T).T
-        return (
-            part
-            if scale is None
-            else part * select(to_device(scale, part), chosen)[:, None]
-        )
+        if self.map.scale is None:
+            return part
+        return part * select(to_device(self.map.scale, part), chosen)[:, None]
 
     def diagonal(self) -> Array:
-        inner, scale, fill = self.kernel.diagonal(), self.map.scale, self.map.fill
+        inner = self.kernel.diagonal()
         diagonal = spread_rows(inner, self.map.samples, self.n_samples, 0.0)
-        if fill is not None:  # the right side is zero on the observed samples
-            left, right = fill.beside(inner)
+        if self.map.fill is not None:  # the right side is zero on the observed samples
+            left, right = self.map.fill.to_device_of(inner)
             added = (right @ (left.T @ self._filled)) * right
             diagonal = diagonal + namespace(inner).sum(added, axis=1)
-        return diagonal if scale is None else diagonal * to_device(scale, inner) ** 2
+        if self.map.scale is None:
+            return diagonal
+        return diagonal * to_device(self.map.scale, inner) ** 2
 
 
 def maps_of(kernels: Sequence[Kernel]) -> list[SampleMap | None]:
@@ -165,7 +164,7 @@ def maps_of(kernels: Sequence[Kernel]) -> list[SampleMap | None]:
 
 
 def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
-    """Return which samples each kernel has, bool of shape (n, m); None if none lacks any."""
+    """Return which samples each kernel has, (n, m); None if no kernel lacks any."""
     maps = maps_of(kernels)
     if all(each is None for each in maps):
         return None
@@ -180,12 +179,12 @@ def with_maps(
     kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]
 ) -> tuple[Kernel, ...]:
     """Return kernels with other maps; a kernel without one stays as it is."""
-    return tuple(
-        replace(kernel, map=each)
-        if isinstance(kernel, Observed) and each is not None
-        else kernel
-        for kernel, each in zip(kernels, maps, strict=True)
-    )
+    changed = []
+    for kernel, new in zip(kernels, maps, strict=True):
+        if isinstance(kernel, Observed) and new is not None:
+            kernel = replace(kernel, map=new)
+        changed.append(kernel)
+    return tuple(changed)
 
 
 def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kernel, ...]:
@@ -202,27 +201,29 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     # The other kernels stay as they are for samples that only they have.
     scale[scale == 0] = 1
     # Kernels that share a map share the new one.
-    scaled = {
-        id(each): replace(each, scale=scale)
-        for each in maps_of(kernels)
-        if each is not None and each.scale is not None
-    }
-    return with_maps(
-        kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)]
-    )
+    scaled: dict[int, SampleMap] = {}
+    maps: list[SampleMap | None] = []
+    for old in maps_of(kernels):
+        if old is None or old.scale is None:
+            maps.append(None)
+            continue
+        if id(old) not in scaled:
+            scaled[id(old)] = replace(old, scale=scale)
+        maps.append(scaled[id(old)])
+    return with_maps(kernels, maps)
 
 
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
-    """Return the factors that make up for kernels, or views, that lack a sample, (n_samples,).
+    """Return the factors that make up for kernels that lack a sample, (n_samples,).
 
     With equal weights, a sample then has the total self-similarity of one that all of
     them have; zero for samples that none of them has. `observed`, bool of shape
     (n_samples, m), says which samples they have, and `counted`, bool of shape (m,),
     which of them count; None for all.
     """
-    observed = observed if counted is None else observed[:, counted]
+    if counted is not None:
+        observed = observed[:, counted]
     counts = observed.sum(axis=1)
-    ratios = np.divide(
-        observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0
-    )
+    zeros = np.zeros(len(counts))
+    ratios = np.divide(observed.shape[1], counts, out=zeros, where=counts > 0)
     return np.sqrt(ratios)

@@ -20,17 +20,13 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
-from mkclust.stack.kernel import Array, Kernel, Mix, multiply, row_blocks, written
+from mkclust.stack.kernel import DenseKernel, Kernel, Mix, multiply, row_blocks, written
 from mkclust.stack.standardized import fused_mixes, write_mix
-from mkclust.types import Array as AnyArray
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Up to this many samples, mixes of sparse kernels, and copies of all kernels, are
 # written out.
 MOST_WRITTEN = 4096
-# Sizes of entries between which kernels can be mixed in single precision: coefficients
-# are squares.
-SINGLE_SIZES = 1e-8, 1e8
 
 
 @dataclass(frozen=True)
@@ -60,11 +56,11 @@ class Stack:
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
         storage = Mix(np.ones(self.n_kernels), self.kernels).storage
-        return storage == "dense" or (
-            storage == "sparse" and self.n_samples <= MOST_WRITTEN
-        )
+        if storage == "sparse":
+            return self.n_samples <= MOST_WRITTEN
+        return storage == "dense"
 
-    def apply(self, V: AnyArray) -> AnyArray:
+    def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         n, b = V.shape
         # As rows, which is how most products come and how they are reduced.
@@ -74,7 +70,7 @@ class Stack:
         return namespace(V).permute_dims(products, (0, 2, 1))
 
     def mix(self, coefficients: Float, precision: str = "float64") -> Kernel:
-        """Return ``sum_p c_p K_p``: written out if the kernels are in memory, else a `Mix`."""
+        """Return ``sum_p c_p K_p``, written out if the kernels are in memory."""
         mix = Mix(np.array(coefficients, dtype=np.float64), self.kernels)
         # A single kernel is as cheap to multiply as a copy of it.
         if np.count_nonzero(mix.coefficients) <= 1 or not self.in_memory:
@@ -87,13 +83,15 @@ class Stack:
             "use fewer samples, or views with kernels='on-the-fly'",
             available=free_bytes(self.kernels[0].like),
         )
-        return Array(write_mix(mix, precision))
+        return DenseKernel(write_mix(mix, precision))
 
     def among(
         self, samples: np.ndarray | None = None, precision: str = "float64"
     ) -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
-        n, m, like = self.n_samples, self.n_kernels, self.kernels[0].like
+        n = self.n_samples
+        m = self.n_kernels
+        like = self.kernels[0].like
         count = n if samples is None else len(samples)
         require_memory(
             m * count**2 * np.dtype(precision).itemsize,
@@ -114,38 +112,48 @@ class Stack:
         return HeldStack(entries, self.names, self.views)
 
     def held(self, make: bool | None = None) -> "HeldStack | None":
-        """Return the kernels written out, in single precision if they are large; kept for later.
+        """Return the kernels written out, in single precision if they are large.
 
         None if memory or float32 cannot hold them, or if mixes are as fast without. By
         default, only few samples are written out.
         """
-        n, m = self.n_samples, self.n_kernels
-        make = n <= MOST_WRITTEN if make is None else make
+        if make is None:
+            make = self.n_samples <= MOST_WRITTEN
         if "_held" not in vars(self) and make:
-            is_small = n <= FEW_SAMPLES and self.in_memory
-            free = free_bytes(self.kernels[0].like)
-            can = fits(4 * (m + 2) * n**2, available=free) and self.is_safe_in_single
-            can = is_small or (can and fused_mixes(self.kernels) is None)
-            precision = "float64" if is_small else "float32"
-            vars(self)["_held"] = self.among(None, precision) if can else None
+            vars(self)["_held"] = self._written_out()
         return vars(self).get("_held")
+
+    def _written_out(self) -> "HeldStack | None":
+        """Return the kernels written out, if that pays and fits."""
+        n = self.n_samples
+        if n <= FEW_SAMPLES and self.in_memory:
+            return self.among()
+        n_bytes = 4 * (self.n_kernels + 2) * n**2
+        if not fits(n_bytes, available=free_bytes(self.kernels[0].like)):
+            return None
+        if not self.is_safe_in_single or fused_mixes(self.kernels) is not None:
+            return None
+        return self.among(None, "float32")
 
     @cached_property
     def is_safe_in_single(self) -> bool:
         """Whether a mix is one matrix whose entries single precision can hold."""
+        # Coefficients are squares, so entries need room on both sides.
         sizes = self.traces() / self.n_samples
-        is_safe = np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1]))
+        is_safe = np.all((sizes > 1e-8) & (sizes < 1e8))
         return bool(is_safe) and self.in_memory
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
-        xp, total = namespace(self.kernels[0].like), np.zeros((self.n_kernels,) * 2)
+        xp = namespace(self.kernels[0].like)
+        total = np.zeros((self.n_kernels, self.n_kernels))
         for part in row_blocks(self.kernels):
             rows = [xp.reshape(kernel.rows(part), (-1,)) for kernel in self.kernels]
             total += products_of_rows(xp.stack(rows))
         return total
 
     def traces(self) -> Float:
+        """Return the traces of the kernels, (m,)."""
         diagonals = [kernel.diagonal() for kernel in self.kernels]
         return np.array([float(namespace(each).sum(each)) for each in diagonals])
 
@@ -165,31 +173,33 @@ class Stack:
 
 
 class HeldStack(Stack):
-    """Kernels written out as one array, (m, n, n), so that a mix of them is one product."""
+    """Kernels written out as one array, (m, n, n): a mix of them is one product."""
 
-    def __init__(
-        self, entries: AnyArray, names: tuple[str, ...], views: tuple[int, ...]
-    ):
-        kernels = tuple(Array(entries[p, :, :]) for p in range(entries.shape[0]))
+    def __init__(self, entries: Array, names: tuple[str, ...], views: tuple[int, ...]):
+        kernels = tuple(DenseKernel(entries[p, :, :]) for p in range(entries.shape[0]))
         super().__init__(kernels, names, views)
         object.__setattr__(self, "entries", entries)
 
-    entries: AnyArray
+    entries: Array
 
     def held(self, make: bool | None = None) -> "HeldStack":
+        """Return the stack itself."""
         return self
 
     def mix(self, coefficients: Float, precision: str = "") -> Kernel:
-        """Return ``sum_p c_p K_p`` as a matrix of its own, in the number type of the copy."""
+        """Return ``sum_p c_p K_p`` as a new matrix, in the number type of the copy.
+
+        What ``precision`` says is not asked for: mixes of a rounded copy are rounded.
+        """
         m, n, _ = self.entries.shape
         mixed = empty((n, n), self.entries, precision_of(self.entries))
 
         if isinstance(self.entries, np.ndarray):
             c = np.asarray(coefficients, dtype=self.entries.dtype)
             np.dot(c, self.entries.reshape(m, n * n), out=mixed.reshape(n * n))
-            return Array(mixed)
+            return DenseKernel(mixed)
 
         mixed[...] = 0.0  # a product of n^2 columns overflows on a device
         for p in range(m):
             add_multiple(mixed, self.entries[p, :, :], float(coefficients[p]))
-        return Array(mixed)
+        return DenseKernel(mixed)

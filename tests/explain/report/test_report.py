@@ -464,7 +464,7 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
         [name, *map(str, counts)] for name, counts in model.missingness_.rows()
     ]
     kernels = np.stack([np.eye(20) + 1] * 2)
-    given = AverageKKM(3, psd="clip", random_state=0).fit(kernels)
+    given = AverageKKM(3, random_state=0).fit(kernels)
     assert "2 kernels were given" in words(page_of(given, kernels).sections["run"])
 
 
