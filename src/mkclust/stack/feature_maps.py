@@ -29,14 +29,6 @@ from mkclust.types import Array, Float
 
 # Feature maps learn from at most this many samples.
 FIT_SAMPLES = 20_000
-# They learn from at least this many samples per landmark: if all samples were
-# landmarks, nothing would seem to be missed.
-SAMPLES_PER_LANDMARK = 10
-# If a view has less than this share of the samples drawn, samples are drawn that it
-# has.
-SCARCE = 0.1
-# Bytes of the features that are computed together on the host.
-WORK_BYTES = 4 << 20
 # The features of at least this many samples are computed together.
 FEWEST_ROWS = 256
 
@@ -52,12 +44,13 @@ class PreparedMap:
     map_: Any
 
     def transform(self, rows: Array) -> Array:
+        """Return the features of prepared rows."""
         return self.map_.transform(self.preparation.apply(rows))
 
 
 @dataclass(frozen=True)
 class Features:
-    """Standardized features of several views, whose products are or approximate the kernels.
+    """Standardized features of several views, whose products are about the kernels.
 
     A sample that a view lacks has features of zeros: after centering, zero is the
     average similarity. With ``fill="rescale"`` its other features are also multiplied
@@ -92,7 +85,8 @@ class Features:
         if block.observed is None:
             return features
         for p, name in enumerate(block):
-            if (rows := block.index(name)) is not None:
+            rows = block.index(name)
+            if rows is not None:
                 features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
         if self.fill == "zero":
             return features
@@ -118,26 +112,23 @@ class Features:
         return features
 
     def parts(self, block: Block, start: int) -> Iterator[tuple[Block, int]]:
-        """Cut a block into parts whose features are not too large, with their first samples."""
+        """Yield parts of a block with features of some MB, and their first samples."""
         like = next(iter(block.values()))
-        n_bytes = device_bytes(like) or WORK_BYTES
-        for rows in ranges(
-            block.n_rows, max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))
-        ):
+        n_bytes = device_bytes(like) or 4 * 2**20
+        height = max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))
+        for rows in ranges(block.n_rows, height):
             yield block.part(rows), start + rows.start
 
     def project(self, block: Block, matrix: Float) -> Array:
-        """Multiply the features of some samples, side by side, with a matrix, (n_columns, b)."""
+        """Multiply the features of some samples with a matrix, (n_columns, b)."""
         ends = np.cumsum([0, *self.widths]).tolist()
         projections = []
         for part, _ in self.parts(block, 0):
             columns = zip(self.of(part), pairwise(ends), strict=True)
-            projections.append(
-                sum(
-                    F @ to_device(matrix[a:b], F, precision_of(F))
-                    for F, (a, b) in columns
-                )
-            )
+            products = [
+                F @ to_device(matrix[a:b], F, precision_of(F)) for F, (a, b) in columns
+            ]
+            projections.append(sum(products))
         xp = namespace(*projections)
         projected = xp.concat(projections)
         if not bool(xp.all(xp.isfinite(projected))):
@@ -155,21 +146,24 @@ def learn_maps(
     fit_samples: int | None = None,
     learn_preparations: Preparer | None = None,
 ) -> Features:
-    """Return one feature map per view, learned from some samples; features are not standardized."""
+    """Return a feature map per view, learned from some samples, not standardized."""
     n_landmarks = n_components(approximation)
-    count = max([FIT_SAMPLES, *(SAMPLES_PER_LANDMARK * n for n in n_landmarks)])
+    # If all samples were landmarks, nothing would seem to be missed.
+    count = max([FIT_SAMPLES, *(10 * n for n in n_landmarks)])
     count = min(count if fit_samples is None else fit_samples, blocks.n_samples)
     sample = draw_rows(blocks, count, fewest=max([1, *n_landmarks]))
     preparations = {} if learn_preparations is None else learn_preparations(sample)
     if hasattr(random_state, "randint"):
         random_state = random_state.randint(2**31)
-    maps, widths, seed = [], [], int(random_state or 0)
+    seed = int(random_state or 0)
+    maps = []
+    widths = []
     for name, rows in sample.items():
         if name in preparations:
             rows = preparations[name].apply(rows)
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
-        # The seed of a view is the same whichever views are beside it.
+        # The seed of a view is the same whichever other views there are.
         own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
         map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
@@ -184,9 +178,9 @@ def learn_maps(
                 "their products are dense; pass a feature map with few, dense columns, "
                 "such as Nystroem"
             )
-        maps.append(
-            PreparedMap(preparations[name], map_) if name in preparations else map_
-        )
+        if name in preparations:
+            map_ = PreparedMap(preparations[name], map_)
+        maps.append(map_)
         widths.append(int(first.shape[1]))
     return Features(maps, widths)
 
@@ -200,13 +194,16 @@ def draw_rows(
     drawn.
     """
     numbers = draw(blocks.n_samples, count, seed)
-    check_finite(block := blocks.take(numbers), numbers)
-    found, few = dict(block), min(len(numbers), max(fewest, SCARCE * count))
+    block = blocks.take(numbers)
+    check_finite(block, numbers)
+    found = dict(block)
+    few = min(len(numbers), max(fewest, 0.1 * count))
     scarce = [name for name, rows in found.items() if rows.shape[0] < few]
     for name in scarce if len(numbers) < blocks.n_samples else ():
         own = np.flatnonzero(blocks.observed[:, blocks.names.index(name)])
         own = own[draw(len(own), count, seed)]
-        check_finite(block := blocks.take(own), own)
+        block = blocks.take(own)
+        check_finite(block, own)
         found[name] = block[name]
     for name, rows in found.items():
         if not rows.shape[0]:
@@ -217,14 +214,14 @@ def draw_rows(
 
 
 def seeds_of(map_: Any) -> list[str]:
-    """Return the parameters of a feature map, and of the steps of a pipeline, that are seeds."""
+    """Return the parameters of a feature map, or of a pipeline, that are seeds."""
     return [
         name for name in map_.get_params() if name.split("__")[-1] == "random_state"
     ]
 
 
 def n_components(map_: Any) -> list[int]:
-    """Return the numbers of features that a map, or the steps of a pipeline, are asked for."""
+    """Return the numbers of features that a map, or steps of a pipeline, shall make."""
     values = [
         v
         for name, v in map_.get_params().items()
@@ -234,7 +231,7 @@ def n_components(map_: Any) -> list[int]:
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
-    """Return the share of a kernel's trace that features miss; NaN if the map does not know it."""
+    """Return the share of a kernel's trace that features miss, NaN if not known."""
     if isinstance(map_, PreparedMap):
         return trace_error(map_.map_, map_.preparation.apply(rows), F)
     if not hasattr(map_, "self_similarity"):
@@ -256,21 +253,21 @@ def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Arr
     except TypeError as error:
         if not (is_foreign(rows) or issparse(rows)):
             raise ValueError(str(error)) from error
-    if F is None or (
-        is_foreign(rows) and library_and_device(F) != library_and_device(rows)
-    ):
+    given = library_and_device(rows)
+    if F is None or (is_foreign(rows) and library_and_device(F) != given):
+        given = "sparse" if issparse(rows) else f"one of {given}"
         raise ValueError(
             f"{type(getattr(map_, 'map_', map_)).__name__} computes with dense NumPy "
-            "arrays only, and this is "
-            f"{'sparse' if issparse(rows) else f'one of {library_and_device(rows)}'}: pass Nystroem "
-            "of mkclust.kernels, or the views as dense NumPy arrays"
+            f"arrays only, and this is {given}: pass Nystroem of mkclust.kernels, or "
+            "the views as dense NumPy arrays"
         )
     return F if is_foreign(F) or issparse(F) else np.asarray(F)
 
 
 def _unit_scale(F: Array, floor: float) -> Array:
     """Return factors that scale rows to unit length, zero for samples at the mean."""
-    xp, squared = namespace(F), squared_norms(F)
+    xp = namespace(F)
+    squared = squared_norms(F)
     is_long = squared > floor
     scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
     # Features too large to square must not be scaled to zero.

@@ -1,4 +1,4 @@
-r"""Kernels known by features: compressed once, exactly, to matrices as small as the features.
+r"""Kernels known by features: compressed once, exactly, to matrices of their size.
 
 With standardized features :math:`F = [F_1 \dots F_m]` and :math:`F^\top F = T^\top T`,
 the columns of :math:`Q = F T^{-1}` are orthonormal, and :math:`F_p F_p^\top = Q\, T_p
@@ -45,23 +45,9 @@ from mkclust.stack.observed import FillRule, Observed, SampleMap
 from mkclust.stack.stack import Stack
 from mkclust.types import Array, Float
 
-# Samples on which the trace of a kernel is compared with that of its features.
-ERROR_SAMPLES = 2_000
-# Samples that stand for all if clusters are only compared.
-COMPARED_SAMPLES = 10_000
-# If two kernels have fewer of the drawn samples in common, this many of their own are
-# drawn.
-FEW_COMMON = 256
-# Features that take no more than this share of the free memory are computed once, and
-# not anew in every pass.
-KEPT_SHARE = 0.125
 # A view whose features vary by less than this share of their squared length is
 # constant: roots of a singular kernel round to a hundredth of it.
 CONSTANT = 1e-17
-# A sample whose squared features are below this share of their mean is at the mean.
-AT_THE_MEAN = 1e-10
-# Directions of the features below this share of the largest of their view are rounding.
-RANK_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -89,16 +75,16 @@ class SampleFeatures:
 
     def subset(self, indices: Sequence[int]) -> "SampleFeatures":
         """Return the same for some of the kernels, in the coordinates of all."""
-        some, observed = list(indices), self.observed
+        some = list(indices)
         return replace(
             self,
             trace_errors=self.trace_errors[some],
-            observed=None if observed is None else observed[:, some],
+            observed=None if self.observed is None else self.observed[:, some],
             kernels=tuple(self.kernels[p] for p in some),
         )
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
-        """Return vectors over all samples, from vectors in coordinates; one pass for all."""
+        """Return vectors over all samples, from vectors in coordinates, in one pass."""
         ends = np.cumsum([0, *(V.shape[1] for V in vectors)]).tolist()
         matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
         training = self.training  # all that workers need of this object
@@ -111,49 +97,52 @@ class SampleFeatures:
         They are those of s partitions, with labels of shape (s, n_samples), -1 for
         none.
         """
-        options: Any = {
-            "training": self.training,
-            "labels": labels,
-            "n_clusters": n_clusters,
-        }
-        sums = self.blocks.total(partial(_sum_clusters, **options))
-        return self.coordinate_map.T @ to_host(sums)
+        sum_block = partial(
+            _sum_clusters,
+            training=self.training,
+            labels=labels,
+            n_clusters=n_clusters,
+        )
+        return self.coordinate_map.T @ to_host(self.blocks.total(sum_block))
 
     @cached_property
     def _some_samples(self) -> Block:
-        return self.blocks.take(draw(self.n_samples, COMPARED_SAMPLES))
+        """Samples that stand for all if clusters are only compared."""
+        return self.blocks.take(draw(self.n_samples, 10_000))
 
     def lift_some(self, vectors: Array) -> Array:
         """Return vectors over some samples that stand for all, the same in every call."""
-        return self.training.project(
-            self._some_samples, self.coordinate_map @ to_host(vectors)
-        )
+        matrix = self.coordinate_map @ to_host(vectors)
+        return self.training.project(self._some_samples, matrix)
 
     def compared_kernels(self) -> tuple[list[Kernel], np.ndarray]:
-        """Return the kernels of some samples, on the host, and the numbers of these samples."""
-        drawn = [compared_samples(self.n_samples)]
-        observed = (
-            np.ones((self.n_samples, 1), bool)
-            if self.observed is None
-            else self.observed
-        )
-        for p, q in combinations_with_replacement(range(observed.shape[1]), 2):
-            have = observed[:, p] & observed[:, q]
-            if have[drawn[0]].sum() < FEW_COMMON:
-                common = np.flatnonzero(have)
-                drawn.append(common[draw(len(common), FEW_COMMON)])
-        samples = np.unique(np.concatenate(drawn))
+        """Return the kernels of some samples, on the host, and their numbers."""
+        samples = self._compared_samples()
         # Not scaled up for views that are missing.
         features = replace(self.training, fill="zero").of(self.blocks.take(samples))
-        rows = [to_host(features[p]) for p in self.kernels]
-        if self.observed is None:
-            return [Factored(F) for F in rows], samples
-        index = [np.flatnonzero(has) for has in observed[samples].T]
-        kernels: list[Kernel] = [
-            Observed(Factored(F[has]), SampleMap(has, len(samples)))
-            for F, has in zip(rows, index, strict=True)
-        ]
+        kernels: list[Kernel] = []
+        for p, number in enumerate(self.kernels):
+            F = to_host(features[number])
+            if self.observed is None:
+                kernels.append(Factored(F))
+            else:
+                has = np.flatnonzero(self.observed[samples, p])
+                kernels.append(Observed(Factored(F[has]), SampleMap(has, len(samples))))
         return kernels, samples
+
+    def _compared_samples(self) -> np.ndarray:
+        """Return numbers of samples, enough that any two kernels have some of them."""
+        drawn = compared_samples(self.n_samples)
+        if self.observed is None:
+            return drawn
+        few = 256
+        added = [drawn]
+        for p, q in combinations_with_replacement(range(self.observed.shape[1]), 2):
+            have = self.observed[:, p] & self.observed[:, q]
+            if have[drawn].sum() < few:
+                common = np.flatnonzero(have)
+                added.append(common[draw(len(common), few)])
+        return np.unique(np.concatenate(added))
 
 
 def compress(
@@ -181,50 +170,35 @@ def compress(
     raw = learn_maps(
         blocks, approximation, random_state, fit_samples, learn_preparations
     )
-    ends = np.cumsum([0, *raw.widths]).tolist()
-    require_products(ends[-1], len(raw.maps), "pass a feature map with fewer columns")
-    sample = draw_rows(blocks, min(fit_samples or ERROR_SAMPLES, ERROR_SAMPLES), seed=1)
+    n_columns = sum(raw.widths)
+    require_products(n_columns, len(raw.maps), "pass a feature map with fewer columns")
+    # Traces of kernels and of their features are compared on some samples.
+    sample = draw_rows(blocks, min(fit_samples or 2_000, 2_000), seed=1)
     drawn = raw.of_observed(sample)
-    errors = [
-        trace_error(*each)
-        for each in zip(raw.maps, sample.values(), drawn, strict=True)
-    ]
-    of_blocks = raw
+    errors = []
+    for map_, rows, F in zip(raw.maps, sample.values(), drawn, strict=True):
+        errors.append(trace_error(map_, rows, F))
+
+    used = raw
     if keep is None:
-        n_bytes = (
-            blocks.n_samples * np.dtype(precision_of(drawn[0])).itemsize * ends[-1]
-        )
-        free = free_bytes(drawn[0])
-        keep = n_bytes <= KEPT_SHARE * (
-            (available_bytes() if free is None else free) or 0
-        )
+        keep = _is_small(drawn[0], blocks.n_samples * n_columns)
     if keep and not isinstance(blocks, DaskBlocks):
         kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
-        blocks = blocks.with_features(
-            kept, dict(zip(blocks.names, raw.widths, strict=True))
-        )
-        of_blocks = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
+        widths = dict(zip(blocks.names, raw.widths, strict=True))
+        blocks = blocks.with_features(kept, widths)
+        used = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
+
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
-    sum_block = partial(
-        _sum_block,
-        shifted=replace(of_blocks, means=origins),
-        are_views=of_blocks is raw,
+    means, floors = _means_and_floors(
+        blocks, replace(used, means=origins), raw.maps, center, are_views=used is raw
     )
-    *sums, squares, counts = map(to_host, blocks.total(sum_block))
-    means, floors = [], []
-    for p, name in enumerate(blocks.names):
-        where = f"View {name!r}: {type(raw.maps[p]).__name__}"
-        shift, square = sums[p] / counts[p], float(squares[p] / counts[p])
-        mean, floor = _center(origins[p], shift, square, center, where)
-        means.append(mean)
-        floors.append(floor)
     standard: Any = {
         "means": means if center else None,
         "floors": floors if normalize else None,
+        "fill": fill,
     }
-    standard["fill"] = fill
-    training = replace(of_blocks, **standard)
+    training = replace(used, **standard)
     small, coordinate_map = _compressed(blocks, training, n_clusters)
     features = SampleFeatures(
         learned=replace(raw, **standard),
@@ -239,8 +213,40 @@ def compress(
     return Stack(small, blocks.names, features.kernels, features)
 
 
+def _is_small(F: Array, n_entries: int) -> bool:
+    """Return whether features like these take up to an eighth of the free memory."""
+    free = free_bytes(F)
+    if free is None:
+        free = available_bytes() or 0
+    return n_entries * np.dtype(precision_of(F)).itemsize <= free / 8
+
+
+def _means_and_floors(
+    blocks: Blocks,
+    shifted: Features,
+    maps: Sequence[Any],
+    center: bool,
+    *,
+    are_views: bool,
+) -> tuple[list[Float], list[float]]:
+    """Return the mean of each view's features, and the squared length of rounding."""
+    sum_block = partial(_sum_block, shifted=shifted, are_views=are_views)
+    *sums, squares, counts = map(to_host, blocks.total(sum_block))
+    origins: Any = shifted.means
+    means = []
+    floors = []
+    for p, name in enumerate(blocks.names):
+        where = f"View {name!r}: {type(maps[p]).__name__}"
+        shift = sums[p] / counts[p]
+        square = float(squares[p] / counts[p])
+        mean, floor = _center(origins[p], shift, square, center, where)
+        means.append(mean)
+        floors.append(floor)
+    return means, floors
+
+
 def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
-    """Return compressed kernels with samples rescaled for active kernels alone that lack them.
+    """Return compressed kernels with samples rescaled for active kernels only.
 
     That takes one pass over the samples, and other coordinates.
     """
@@ -261,7 +267,7 @@ def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
 def _compressed(
     blocks: Blocks, training: Features, n_clusters: int
 ) -> tuple[tuple[DenseKernel, ...], Float]:
-    """Return the kernels of all views in coordinates, and the map from features to these."""
+    """Return the kernels of views in coordinates, and the map from features to these."""
     ends = np.cumsum([0, *training.widths]).tolist()
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
     T, coordinate_map = _factor(products, ends)
@@ -277,7 +283,7 @@ def _compressed(
 def _center(
     origin: Float, shift: Float, square: float, center: bool, where: str
 ) -> tuple[Float, float]:
-    """Return the mean of a view's features, and the squared length below which one is rounding."""
+    """Return the mean of a view's features, and the squared length of rounding."""
     if not np.isfinite(square):
         raise ValueError(
             f"{where} makes features of it that are not finite, or too large to square "
@@ -289,11 +295,12 @@ def _center(
     left = variance if center else length
     if not left > CONSTANT * length:
         raise ValueError(f"{where} makes a kernel that is {nothing_left(length)}")
-    return mean, float(max(AT_THE_MEAN * left, CONSTANT * length))
+    # A sample whose squared features are far below their mean is at the mean.
+    return mean, float(max(1e-10 * left, CONSTANT * length))
 
 
 def product_bytes(n_columns: int, n_views: int) -> int:
-    """Return the bytes of products of features: two matrices per view, and three temporary ones."""
+    """Return the bytes of products of features: two matrices per view, three more."""
     return (2 * n_views + 3) * 8 * n_columns**2
 
 
@@ -307,7 +314,7 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
 
 
 def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
-    """Return the features of a block side by side, zeros if a view lacks the sample."""
+    """Return the features of a block in columns, zeros if a view lacks the sample."""
     rows = []
     for part, first in raw.parts(block, start):
         check_finite(part, first)
@@ -316,7 +323,7 @@ def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
 
 
 def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) -> Any:
-    """Return the sums of a block's features, the sums of squares, and the counts of every view."""
+    """Return the sums of a block's features, of squares, and the counts of every view."""
     total = None
     for part, first in shifted.parts(block, start):
         if are_views:
@@ -330,6 +337,7 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
 
 
 def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
+    """Return the products of a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
         columns = hstack(*(astype(F, "float64") for F in training.of(part)))
@@ -345,13 +353,13 @@ def _sum_clusters(
     for part, first in training.parts(block, start):
         columns = hstack(*(astype(F, "float64") for F in training.of(part)))
         own = labels[:, first : first + part.n_rows]
-        total = add(
-            total, columns.T @ to_device(count_members(own, n_clusters), columns)
-        )
+        members = to_device(count_members(own, n_clusters), columns)
+        total = add(total, columns.T @ members)
     return total
 
 
 def _column_sums(F: Array) -> Array:
+    """Return the sums of columns, in float64."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
 
@@ -365,9 +373,12 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     # among them.
     distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
     units = np.repeat(distinct, np.diff(ends))
-    upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)
-    order, upper = order - 1, np.triu(upper[:rank])
-    T, coordinate_map = np.empty_like(upper), np.zeros((len(gram), rank))
+    # Smaller directions are rounding.
+    upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=1e-13)
+    order = order - 1
+    upper = np.triu(upper[:rank])
+    T = np.empty_like(upper)
     T[:, order] = upper
+    coordinate_map = np.zeros((len(gram), rank))
     coordinate_map[order[:rank]] = solve_triangular(upper[:, :rank], np.eye(rank))
     return T * units, coordinate_map / units[:, None]
