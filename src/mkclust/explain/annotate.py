@@ -40,18 +40,6 @@ RANK_TOLERANCE = 1e-10
 # Adjusted p-values below this are shown with values by cluster, unless there are more
 # clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
-OWN_COLUMN = "written by mkclust itself"
-LIKE_AN_ID = (
-    "looks like an id (by its name, or whole numbers that all differ; floats are "
-    "tested)"
-)
-UNCLEAR_EVENTS = (
-    "Not taken for events of survival, because 1 or yes may mean alive or free of the "
-    "event: {}; give the column of events a name such as died."
-)
-LONELY_TIME = (
-    "looks like a censored time without its events: name both by time and event"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +343,11 @@ def _notes(
     ]
     unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
     if unclear:
-        notes.append(UNCLEAR_EVENTS.format(join_words(unclear)))
+        notes.append(
+            "Not taken for events of survival, because 1 or yes may mean alive or free "
+            f"of the event: {join_words(unclear)}; give the column of events a name "
+            "such as died."
+        )
     notes += [
         f"Not tested in {each.name!r}: {each.reasons}."
         for each in tables
@@ -454,8 +446,11 @@ def _variables(
     pairs = named_survival(known, time, event)
     rest = {name: each for name, each in known.items() if name not in sum(pairs, ())}
     usual, lonely = usual_survival(rest)
+    reason = (
+        "looks like a censored time without its events: name both by time and event"
+    )
     for name in lonely:
-        single[name] = replace(single[name], reason=LONELY_TIME)
+        single[name] = replace(single[name], reason=reason)
     found = {}
     for names in [*pairs, *usual]:
         times, marks = (single.pop(name) for name in names)
@@ -479,9 +474,12 @@ def _may_be_events(name: str, variable: _Variable) -> bool:
 def _why_no_variable(table: AlignedTable, name: str) -> str:
     """Return why a column says nothing of the samples, "" if it does."""
     if is_own_column(name):
-        return OWN_COLUMN
+        return "written by mkclust itself"
     if table.is_id(name):
-        return LIKE_AN_ID
+        return (
+            "looks like an id (by its name, or whole numbers that all differ; floats "
+            "are tested)"
+        )
     return ""
 
 

@@ -42,20 +42,14 @@ FEW_SAMPLES, SAME_OF_FEW = 32, 0.98
 CERTAIN_BITS = 5
 # Values that differ by less, relatively, are the same in single precision.
 SAME_FILL = 1e-6
-REASON = "used to make the clusters"
 REASON_OF_FUNCTION = (
     "functions of columns that were used to make the clusters (pass labels_ to test "
     "them even so)"
-)
-REASON_OF_NAME = (
-    "columns of these names were used to make the clusters (rename those that hold "
-    "something else)"
 )
 NOT_ALL = (
     "Variables that were computed from the clustered ones (cuts, sums, scores) cannot "
     "all be recognized: leave them out."
 )
-
 # The columns of a category, and which of these is the level that stands for empty
 # cells.
 Category = tuple[np.ndarray, int | None]
@@ -221,9 +215,12 @@ def why_clustered(
     A variable may consist of several columns, as survival does.
     """
     if any(view.has_copy(each) for view in views for each in values):
-        return REASON
+        return "used to make the clusters"
     if any(view.has_column(name) for view in views for name in names):
-        return REASON_OF_NAME
+        return (
+            "columns of these names were used to make the clusters (rename those that "
+            "hold something else)"
+        )
     if any(view.has_function(each) for view in views for each in values):
         return REASON_OF_FUNCTION
     narrow = [view for view in views if 0 < view.n_columns <= MOST_COLUMNS]
