@@ -358,8 +358,8 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     """Return the weight and the alignment of every kernel with default settings.
 
     A weight says how a method mixes the kernels, not how important they are. Read it
-    together with the alignment, the share of the kernel's own leading structure that the
-    consensus captures.
+    together with the alignment, the share of the kernel's own leading structure that
+    the consensus captures.
     """
     columns = ["data set", "kernel", "method", "weight", "alignment"]
     rows = []

@@ -70,7 +70,8 @@ def run(out: Path = Path("demo")) -> None:
             {picture: lambda path: figure.savefig(path, dpi=150), labels: table}
         )
     lines = [
-        f"Handwritten digits in five files. In {USELESS}, rows are under the wrong ids.",
+        "Handwritten digits in five files. "
+        f"In {USELESS}, rows are under the wrong ids.",
         *data.lines,
         *views_used(model),
         "",

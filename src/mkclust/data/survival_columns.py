@@ -31,15 +31,15 @@ ENDPOINTS = {
 }
 WORDS = {
     "": "to_event censored",
-    "os": "survival overall_survival alive living survived survivor to_death death dead "
-    "died "
+    "os": "survival overall_survival alive living survived survivor to_death death "
+    "dead died "
     "deceased vital follow_up followup to_last_follow_up to_last_followup",
     "pfs": "progression_free progression_free_survival to_progression progression "
     "progressed",
     "dfs": "disease_free disease_free_survival",
     "efs": "event_free event_free_survival",
-    "rfs": "relapse_free relapse_free_survival recurrence_free to_relapse to_recurrence "
-    "relapse "
+    "rfs": "relapse_free relapse_free_survival recurrence_free to_relapse "
+    "to_recurrence relapse "
     "relapsed recurrence",
 }
 ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}

@@ -7,10 +7,13 @@ import numpy as np
 
 from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
 
+# The marks of more steps would cover the curves.
+MOST_MARKED = 40
+
 
 @dataclass(eq=False, kw_only=True)
 class ConvergenceDisplay(Display):
-    """The objective over the steps of the solver, and the certified lower bound if there is one.
+    """The objective over the steps of the solver, and certified lower bounds, if any.
 
     The global minimum lies between the two curves.
 
@@ -28,7 +31,8 @@ class ConvergenceDisplay(Display):
     Examples
     --------
     >>> from mkclust.plots import ConvergenceDisplay
-    >>> display = ConvergenceDisplay(history=[12.0, 10.0], lower_bounds=[9.0, 9.99], gap=1e-3)
+    >>> history, bounds = [12.0, 10.0], [9.0, 9.99]
+    >>> display = ConvergenceDisplay(history=history, lower_bounds=bounds, gap=1e-3)
     >>> display.plot().ax_.get_title(loc="left")
     'Convergence: certified relative gap 1.0e-03'
     """
@@ -45,13 +49,11 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
-        bounds, gap = (
-            getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_")
-        )
+        """Return the objective of a fit at every step, with bounds and gap if known."""
         return {
             "history": model.history_,
-            "lower_bounds": bounds,
-            "gap": gap,
+            "lower_bounds": getattr(model, "lower_bounds_", None),
+            "gap": getattr(model, "duality_gap_", None),
             **options,
         }
 
@@ -59,15 +61,17 @@ class ConvergenceDisplay(Display):
         return 6.2, 3.6
 
     def _words(self) -> str:
+        """Return the first and the last value, in words."""
         first, last = self.history[[0, -1]]
-        return f"The objective at every step of the solver, from {first:.5g} to {last:.5g}."
+        ends = f"from {first:.5g} to {last:.5g}"
+        return f"The objective at every step of the solver, {ends}."
 
     def _draw(self, ax: Any) -> None:
+        """Draw the objective and the bounds, with what may lie between them."""
         steps = np.arange(len(self.history))
-        marks: dict[str, Any] = {
-            "marker": "o" if len(steps) <= 40 else "",
-            "markersize": 4,
-        }
+        marks: dict[str, Any] = {"marker": "o", "markersize": 4}
+        if len(steps) > MOST_MARKED:
+            marks["marker"] = ""
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
         if self.lower_bounds is not None:
@@ -81,18 +85,22 @@ class ConvergenceDisplay(Display):
             band = self.lower_bounds, self.history
             ax.fill_between(steps, *band, color=FAINT, alpha=0.15, linewidth=0)
             # Above the curves, where it covers nothing.
-            place: dict[str, Any] = {
-                "loc": "lower left",
-                "bbox_to_anchor": (0, 1),
-                "ncols": 3,
-            }
             ax.legend(
-                **place, fontsize=8.5, frameon=False, borderaxespad=0.2, borderpad=0
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=3,
+                fontsize=8.5,
+                frameon=False,
+                borderaxespad=0.2,
+                borderpad=0,
             )
-        known = self.gap is not None and np.isfinite(self.gap)
-        gap = f": certified relative gap {self.gap:.1e}" if known else ""
-        pad = 8 if self.lower_bounds is None else 24
-        set_titles(ax, f"Convergence{gap}", "step", "objective", pad)
+        title = "Convergence"
+        if self.gap is not None and np.isfinite(self.gap):
+            title += f": certified relative gap {self.gap:.1e}"
+        pad = 24
+        if self.lower_bounds is None:
+            pad = 8
+        set_titles(ax, title, "step", "objective", pad)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -116,7 +124,8 @@ class NumberOfClustersDisplay(Display):
     Examples
     --------
     >>> from mkclust.plots import NumberOfClustersDisplay
-    >>> criteria = {"eigengaps": [0.1, 0.6], "tightness": [0.4, 0.7], "agreements": [0.8, 1.0]}
+    >>> criteria = {"eigengaps": [0.1, 0.6], "tightness": [0.4, 0.7]}
+    >>> criteria["agreements"] = [0.8, 1.0]
     >>> display = NumberOfClustersDisplay(k_values=[2, 3], n_clusters=3, **criteria)
     >>> display.plot().axes_[0].get_title(loc="left")
     'Number of clusters: 3 fit best'
@@ -132,7 +141,7 @@ class NumberOfClustersDisplay(Display):
     def from_suggestion(
         cls, result: Any, *, ax: Any = None
     ) -> "NumberOfClustersDisplay":
-        """Draw what ``mkclust.suggest_n_clusters`` returns, in new axes or given ones."""
+        """Draw what ``mkclust.suggest_n_clusters`` returns."""
         found: dict[str, Any] = {
             name: getattr(result, name) for name in cls.__annotations__
         }
@@ -142,6 +151,7 @@ class NumberOfClustersDisplay(Display):
         return "Three criteria, each the larger the better."
 
     def _draw(self, ax: Any) -> None:
+        """Draw a panel for each criterion, one below the other."""
         ax.set_axis_off()
         self.axes_ = [
             ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)
@@ -158,20 +168,26 @@ class NumberOfClustersDisplay(Display):
 
     def _draw_criterion(self, panel: Any, values: np.ndarray) -> None:
         """Draw one criterion, and mark the number that fits best."""
-        k_values, best = np.asarray(self.k_values), self.n_clusters
-        line: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.4}
-        panel.plot(k_values, values, color=BLUE, **line)
+        k_values = np.asarray(self.k_values)
+        best = self.n_clusters
+        panel.plot(k_values, values, "o-", color=BLUE, markersize=4, linewidth=1.4)
         panel.margins(y=0.2)
         _frame(panel, k_values)
         panel.axvline(best, color=ORANGE, linewidth=1.2, linestyle="--", zorder=1)
         for value in values[(k_values == best) & np.isfinite(values)]:
             panel.plot(best, value, "o", color=ORANGE, markersize=8, zorder=3)
-            place: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, 6)}
-            words = f"{value:.3f}"
-            panel.annotate(words, (best, value), fontsize=9, color=INK, **place)
+            panel.annotate(
+                f"{value:.3f}",
+                (best, value),
+                xytext=(8, 6),
+                textcoords="offset points",
+                fontsize=9,
+                color=INK,
+            )
 
 
 def _frame(ax: Any, x_values: Any) -> None:
+    """Draw thin axes and a grid, with whole numbers on the horizontal one."""
     from matplotlib.ticker import MaxNLocator
 
     ax.spines[["top", "right"]].set_visible(False)

@@ -37,8 +37,8 @@ class SurvivalDisplay(Display):
     Examples
     --------
     >>> from mkclust.plots import SurvivalDisplay
-    >>> events = [1, 1, 0, 1]
-    >>> display = SurvivalDisplay(times=[1, 2, 3, 4], events=events, labels=[0, 0, 0, 0])
+    >>> times, events, labels = [1, 2, 3, 4], [1, 1, 0, 1], [0, 0, 0, 0]
+    >>> display = SurvivalDisplay(times=times, events=events, labels=labels)
     >>> display.curves[0][1].tolist(), display.medians
     ([0.75, 0.5, 0.0], {0: 2.0})
     """

@@ -44,10 +44,10 @@ def _about_fit(data: ReportData) -> list[str]:
     model = data.model
     found = []
     if not model.converged_:
+        steps = count(model.n_iter_, "step")
         found.append(
-            f"{type(model).__name__} did not converge within "
-            f"{count(model.n_iter_, 'step')}: weights and clusters are from the step at "
-            "which it stopped"
+            f"{type(model).__name__} did not converge within {steps}: weights and "
+            "clusters are from the step at which it stopped"
         )
     if data.unknown:
         n = count(len(data.unknown), "sample")
