@@ -145,6 +145,7 @@ def certify(
     n_passes = 0
 
     def has_proof() -> bool:
+        """Return whether the mix, written out, can be proved."""
         return is_proved(stack.mix(coefficients).dense(), relaxation, claimed)
 
     if plan.proves_first:

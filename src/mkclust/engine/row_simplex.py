@@ -54,6 +54,7 @@ def minimize_over_rows(
     d = xp.maximum(bound, smallest)
 
     def evaluate(x: Array) -> _Point:
+        """Return a point with its value, gradient and gap."""
         gradient = product(x)
         value = float(xp.sum(x * gradient)) / 2
         size = float(xp.sum(x * d * x)) / 2

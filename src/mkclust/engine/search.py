@@ -409,6 +409,7 @@ def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> S
     k = problem.n_clusters
 
     def evaluate(gamma: Float) -> Evaluation:
+        """Return value and alignments by all eigenvectors."""
         relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
         H = relaxation.vectors[:, :k]
         alignments = inner_products(stack.apply(H), H)

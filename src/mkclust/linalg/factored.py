@@ -1,4 +1,4 @@
-"""Matrices known by two sparse factors, whose product has far more entries than they have."""
+"""Matrices known by two sparse factors, with far fewer entries than the product."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -64,8 +64,8 @@ def as_stack(
     ----------
     kernels : array of shape (m, n, n), list or dict of m matrices, or RowSource
         Of shape (n, n) each: NumPy arrays, memory maps, HDF5 datasets, SciPy sparse
-        matrices or `Kernel` objects; a dict gives the names. A source of rows is anything with
-        ``n_kernels``, ``n_samples``, ``dtype`` and ``rows(start, stop)``.
+        matrices or `Kernel` objects; a dict gives the names. A source of rows is
+        anything with ``n_kernels``, ``n_samples``, ``dtype`` and ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True

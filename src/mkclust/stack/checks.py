@@ -241,7 +241,7 @@ def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
 
 
 def nothing_left(size: float) -> str:
-    """Say that a kernel with entries of about some size says nothing, and what to do."""
+    """Say that a kernel with entries of some size says nothing, and what to do."""
     if not size:
         return "zero; leave it out"
     return (
@@ -340,7 +340,7 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
 
 
 def rounding_of_eigenvalues(kernel: Standardized) -> float:
-    """Return how far rounding of entries may move an eigenvalue: by ten roundings each."""
+    """Return how far ten roundings of every entry may move an eigenvalue."""
     diagonal = kernel.standardization.diagonal
     xp = namespace(diagonal)
     largest_entry = float(xp.max(xp.abs(diagonal)))

@@ -1,4 +1,4 @@
-"""From a relaxed partition to labels: k-means on rows of unit length, or as a root scales them."""
+"""From a relaxed partition to labels: k-means on its rows."""
 
 from typing import Any
 
@@ -22,10 +22,7 @@ from mkclust.linalg import (
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
-# Up to this many distances between rows and centers, starts are faster together than
-# one by one.
-FEW_DISTANCES = 5_000
-# From more distances on, several threads are faster than one.
+# From this many distances on, several threads are faster than one.
 MANY_DISTANCES = 200_000
 # Squared distances between centers below which single precision may mistake them: a
 # thousandth of the length of a row apart.
@@ -33,35 +30,25 @@ CLOSE = 1e-6
 # Squared distances between unit rows below this number of roundings may be those of
 # equal rows.
 ROUNDINGS = 16
-# Two centers tie for a row, of length one on average, if its squared distances to them
-# differ by less than this: rounding must not decide between them.
-TIE = 1e-9
-# Up to this many rows, k-means learns the centers from all of them.
-ALL_ROWS = 100_000
 # Rows whose distances to the centers are computed together.
 BLOCK_ROWS = 1 << 16
-# Distances between rows and centers that are computed together, over several starts.
-DISTANCES = 1 << 27
 # Lloyd's algorithm stops when the squared shifts of all centers sum to less than this
 # share of the mean variance of a column, as in scikit-learn.
 TOLERANCE = 1e-4
-# Most iterations of one start, as in scikit-learn.
-MAX_ITER = 300
 
 
 def normalize_rows(rows: Array) -> Array:
-    """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
+    """Return rows of unit length; a zero row has no direction and becomes zero."""
     xp = namespace(rows)
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
     # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is
     # rounding.
-    return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(
-        lengths <= 1e-15, 1.0, lengths
-    )
+    is_zero = lengths <= 1e-15
+    return xp.where(is_zero, 0.0, rows) / xp.where(is_zero, 1.0, lengths)
 
 
 def compared_rows(rows: Array, root: Float | None = None) -> Array:
-    """Return the rows that k-means compares: of unit length, or times the root of a kernel."""
+    """Return the rows that k-means compares: of unit length, or times a root."""
     if root is None:
         return normalize_rows(rows)
     return rows @ to_device(root, rows, precision_of(rows))
@@ -75,9 +62,9 @@ def discretize(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
-    all_rows: int | None = None,
+    all_rows: int = 100_000,
 ) -> tuple[Array, Float]:
-    """Cluster the rows of an embedding, (n, d), by k-means with the best of several starts.
+    """Cluster the rows of an embedding, (n, d), by k-means with several starts.
 
     Rows are brought to unit length, or multiplied with a `root`, (d, d), if there is
     one. The centers are learned from all rows if there are up to `all_rows` (100,000 by
@@ -95,36 +82,23 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    n, most, some = rows.shape[0], all_rows or ALL_ROWS, rows
-    if n > most:
+    n = rows.shape[0]
+    sample = rows
+    if n > all_rows:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
         seed = check_random_state(random_state).randint(2**31 - 1)
-        drawn = np.random.default_rng(seed).choice(n, most // 2, replace=False)
-        some = select(rows, np.sort(drawn))
-    sample = compared_rows(some, root)
+        drawn = np.random.default_rng(seed).choice(n, all_rows // 2, replace=False)
+        sample = select(rows, np.sort(drawn))
+    sample = compared_rows(sample, root)
+
     options: Any = {"n_init": n_init, "random_state": random_state}
-    n_distances = sample.shape[0] * n_clusters
-    is_quick = is_on_accelerator(sample) or n_distances <= FEW_DISTANCES
+    # For few distances, starts are faster together than one by one.
+    is_quick = is_on_accelerator(sample) or sample.shape[0] * n_clusters <= 5_000
     if is_quick and init == "k-means++":
         centers = k_means(sample, n_clusters, **options)
     else:
-        sample = to_host(sample, None)
-        middle = sample.mean(axis=0)
-        with one_thread_if_small(n_distances, MANY_DISTANCES):
-            for precision in ("float32", "float64"):
-                rows_there = astype(sample - middle, precision)
-                found = _k_means_on_host(rows_there, n_clusters, init, options)
-                if (
-                    pdist(found.cluster_centers_, "sqeuclidean").min(initial=np.inf)
-                    > CLOSE
-                ):
-                    break
-        # Which rows belong together may be found in single precision, their means in
-        # double.
-        members = np.eye(n_clusters)[found.labels_].T
-        sizes = members.sum(axis=1, keepdims=True)
-        means = members @ sample / np.maximum(sizes, 1)
-        centers = np.where(sizes > 0, means, found.cluster_centers_ + middle)
+        centers = _centers_on_host(to_host(sample, None), n_clusters, init, options)
+
     # A row between two centers joins the first of them, so the order decides about
     # sizes as sizes do about the order; larger clusters only grow, which soon settles
     # it.
@@ -134,6 +108,26 @@ def discretize(
             break
         centers = centers[order]
     return assign(rows, centers, root), centers
+
+
+def _centers_on_host(
+    sample: Any, n_clusters: int, init: Any, options: dict[str, Any]
+) -> Float:
+    """Return the centers of scikit-learn's k-means, (k, d)."""
+    middle = sample.mean(axis=0)
+    with one_thread_if_small(len(sample) * n_clusters, MANY_DISTANCES):
+        for precision in ("float32", "float64"):
+            rows = astype(sample - middle, precision)
+            found = _k_means_on_host(rows, n_clusters, init, options)
+            distances = pdist(found.cluster_centers_, "sqeuclidean")
+            if distances.min(initial=np.inf) > CLOSE:
+                break
+    # Which rows belong together may be found in single precision, their means in
+    # double.
+    members = np.eye(n_clusters)[found.labels_].T
+    sizes = members.sum(axis=1, keepdims=True)
+    means = members @ sample / np.maximum(sizes, 1)
+    return np.where(sizes > 0, means, found.cluster_centers_ + middle)
 
 
 def _k_means_on_host(
@@ -153,27 +147,27 @@ def _k_means_on_host(
     limit = ROUNDINGS * np.finfo(rows.dtype).eps
     is_repeated = np.triu(distances <= limit, 1).any(axis=0)
     n_found = n_clusters - int(is_repeated.sum())
-    each = iter(starts[:, :n_found])
+    following = iter(starts[:, :n_found])
 
-    found = KMeans(n_found, init=lambda *_, **__: next(each), **options).fit(rows)
-    centers = found.cluster_centers_
-    found.cluster_centers_ = np.pad(
-        centers, ((0, n_clusters - n_found), (0, 0)), "edge"
-    )
+    found = KMeans(n_found, init=lambda *_, **__: next(following), **options).fit(rows)
+    added = ((0, n_clusters - n_found), (0, 0))
+    found.cluster_centers_ = np.pad(found.cluster_centers_, added, "edge")
     return found
 
 
 def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
-    """Return the center nearest to each row as it was clustered, the first if some tie, (n,)."""
-    xp, labels = namespace(rows), [np.empty(0, np.intp)]
+    """Return the center nearest to each row, the first if some tie, (n,)."""
+    xp = namespace(rows)
     if is_foreign(rows):
         centers = to_device(centers, rows, precision_of(rows))
-    for some in ranges(rows.shape[0], BLOCK_ROWS):
-        distances = (
-            xp.sum(centers**2, axis=1)
-            - 2 * compared_rows(rows[some, :], root) @ centers.T
-        )
-        is_near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+    lengths = xp.sum(centers**2, axis=1)
+    labels = [np.empty(0, np.intp)]
+    for part in ranges(rows.shape[0], BLOCK_ROWS):
+        # Less the squared length of the row, the same for all centers.
+        distances = lengths - 2 * compared_rows(rows[part, :], root) @ centers.T
+        # Rounding must not decide between centers that tie for a row, of length one on
+        # average.
+        is_near = distances <= xp.min(distances, axis=1, keepdims=True) + 1e-9
         # The standard has no argmax of truth values.
         labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
     return np.concatenate(labels)
@@ -198,78 +192,86 @@ def count_clusters(labels: Array) -> int:
 def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
     """Return the clusters by falling size; those of one size by their first sample."""
     clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
-    all_sizes, all_first = np.zeros((2, n_clusters), np.int64)
-    all_sizes[clusters], all_first[clusters] = sizes, first
+    all_sizes = np.zeros(n_clusters, np.int64)
+    all_sizes[clusters] = sizes
+    all_first = np.zeros(n_clusters, np.int64)
+    all_first[clusters] = first
     return np.lexsort((all_first, -all_sizes))
 
 
 def k_means(
     rows: Array, n_clusters: int, *, n_init: int, random_state: int | None
 ) -> Float:
-    """Return the centers of the best of several starts by Lloyd's algorithm, (k, d), on the host.
+    """Return the centers of the best of several starts by Lloyd's algorithm, (k, d).
 
     All starts are computed together, on the device of the rows. A cluster that loses
     all of its rows keeps its center.
     """
-    xp, n = namespace(rows), rows.shape[0]
+    xp = namespace(rows)
+    n = rows.shape[0]
     # Distances are differences of squared lengths, which round least around the mean.
     middle = xp.mean(rows, axis=0)[None, :]
     rows = rows - middle
     points = _with_lengths(rows)
     tolerance = TOLERANCE * float(xp.mean(rows * rows))
-    clusters = xp.arange(n_clusters, device=device(rows))[None, :, None]
-    rng, best = check_random_state(random_state), (np.inf, rows[:n_clusters, :])
-    for some in ranges(n_init, max(1, DISTANCES // (n * n_clusters))):
-        centers, shift = (
-            first_centers(rows, n_clusters, rng, some.stop - some.start),
-            np.inf,
-        )
-        for _ in range(MAX_ITER):
-            distances = _distances(points, centers)
-            if shift <= tolerance:
-                break
-            labels = xp.argmin(distances, axis=1)[:, None, :]
-            members = astype(labels == clusters, precision_of(rows))  # (s, k, n)
-            sizes = xp.sum(members, axis=2)[:, :, None]
-            means = (members @ rows) / xp.where(sizes > 0, sizes, 1.0)
-            means = xp.where(sizes > 0, means, centers)
-            shift = float(xp.max(xp.sum((means - centers) ** 2, axis=(1, 2))))
-            centers = means
-        spread = to_host(xp.sum(xp.min(distances, axis=1), axis=1))
-        start = int(np.argmin(spread))
-        best = min(
-            best, (float(spread[start]), centers[start, :, :]), key=lambda each: each[0]
-        )
-    return to_host(best[1] + middle, None)
+    rng = check_random_state(random_state)
+
+    least = np.inf
+    best = rows[:n_clusters, :]
+    # As many starts together as their distances fit into memory.
+    for part in ranges(n_init, max(1, 2**27 // (n * n_clusters))):
+        starts = first_centers(rows, n_clusters, rng, part.stop - part.start)
+        centers, distances = _lloyd(rows, points, starts, tolerance)
+        spreads = to_host(xp.sum(xp.min(distances, axis=1), axis=1))
+        start = int(np.argmin(spreads))
+        if spreads[start] < least:
+            least = float(spreads[start])
+            best = centers[start, :, :]
+    return to_host(best + middle, None)
+
+
+def _lloyd(
+    rows: Array, points: Array, centers: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """Move the centers of several starts, (s, k, d), and return distances, (s, k, n)."""
+    xp = namespace(rows)
+    clusters = xp.arange(centers.shape[1], device=device(rows))[None, :, None]
+    shift = np.inf
+    for _ in range(300):  # as in scikit-learn
+        distances = _distances(points, centers)
+        if shift <= tolerance:
+            break
+        labels = xp.argmin(distances, axis=1)[:, None, :]
+        members = astype(labels == clusters, precision_of(rows))  # (s, k, n)
+        sizes = xp.sum(members, axis=2)[:, :, None]
+        means = (members @ rows) / xp.where(sizes > 0, sizes, 1.0)
+        means = xp.where(sizes > 0, means, centers)
+        shift = float(xp.max(xp.sum((means - centers) ** 2, axis=(1, 2))))
+        centers = means
+    return centers, distances
 
 
 def first_centers(
     rows: Array, k: int, rng: np.random.RandomState, n_starts: int
 ) -> Array:
-    """Return the centers that starts begin with, (s, k, d), chosen by greedy k-means++."""
-    xp, n = namespace(rows), rows.shape[0]
+    """Return the first centers of starts, (s, k, d), by greedy k-means++."""
+    xp = namespace(rows)
+    n = rows.shape[0]
     n_trials = 2 + int(np.log(k))
     uniform = rng.random_sample((n_starts, 1 + (k - 1) * n_trials))
-    chosen = [select(rows, np.minimum(uniform[:, 0] * n, n - 1).astype(np.int64))]
+    first = np.minimum(uniform[:, 0] * n, n - 1).astype(np.int64)
+    chosen = [select(rows, first)]
     # In one transfer, (k - 1, trials, s).
     uniform = uniform[:, 1:].reshape(n_starts, k - 1, n_trials).transpose(1, 2, 0)
     levels = to_device(uniform, rows)
+
     numbers = xp.arange(n_starts, device=device(rows))
-    offsets = astype(numbers, "float64")
     points = _with_lengths(rows)
     # To the nearest center, (s, n).
     nearest = _distances(points, chosen[0][None, :, :])[0, :, :]
     for step in range(k - 1):
         nearest = xp.where(nearest > 0, nearest, 0.0)  # so that sums rise
-        heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
-        totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
-        # The first row that reaches each level, in one search over all starts.
-        shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
-        reached = xp.searchsorted(
-            shares, xp.reshape(levels[step, :, :] + offsets, (-1,))
-        )
-        reached = xp.reshape(reached, (n_trials, n_starts)) - n * numbers
-        trials = xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
+        trials = _rows_at_levels(nearest, levels[step, :, :], numbers)
         candidates = xp.take(rows, trials, axis=0)
         distances = _distances(points, xp.reshape(candidates, (n_trials, n_starts, -1)))
         distances = xp.minimum(distances, nearest[None, :, :])
@@ -279,16 +281,31 @@ def first_centers(
     return xp.stack(chosen, axis=1)
 
 
+def _rows_at_levels(nearest: Array, levels: Array, numbers: Array) -> Array:
+    """Return rows in proportion to distances, (s, n), by levels, (t, s)."""
+    xp = namespace(nearest)
+    n_starts, n = nearest.shape
+    heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
+    totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
+    # The first row that reaches each level, in one search over all starts.
+    offsets = astype(numbers, "float64")
+    shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
+    reached = xp.searchsorted(shares, xp.reshape(levels + offsets, (-1,)))
+    reached = xp.reshape(reached, (-1, n_starts)) - n * numbers
+    return xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
+
+
 def _with_lengths(rows: Array) -> Array:
-    """Return the columns of rows, their squared lengths and ones as rows, (d + 2, n)."""
+    """Return columns, squared lengths and ones as rows, (d + 2, n)."""
     xp = namespace(rows)
     lengths = xp.linalg.vecdot(rows, rows)[:, None]
     return xp.concat([rows, lengths, 0 * lengths + 1], axis=1).T
 
 
 def _distances(points: Array, centers: Array) -> Array:
-    """Return squared distances, but for rounding, from centers, (s, k, d), to points, (s, k, n)."""
-    xp, (s, k, d) = namespace(centers), centers.shape
+    """Return squared distances from centers, (s, k, d), to points, (s, k, n)."""
+    xp = namespace(centers)
+    s, k, d = centers.shape
     lengths = xp.sum(centers * centers, axis=2)[:, :, None]
     # |c|^2 - 2 c x + |x|^2.
     factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)

@@ -70,7 +70,7 @@ class Features:
     active: tuple[int, ...] | None = None
 
     def explain(self, names: Sequence[str]) -> list[str]:
-        """Say in a line per view what is done to rows, and what makes features of them."""
+        """Say in a line per view what is done to rows, and what maps them."""
         lines = []
         for name, map_ in zip(names, self.maps, strict=True):
             if isinstance(map_, PreparedMap):
@@ -242,7 +242,7 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
 
 
 def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Array:
-    """Return the features of rows, on their device, after the map has learned, if it is to."""
+    """Return the features of rows, on their device, after the map has learned."""
     F = None
     try:
         if learned_from is not None:

@@ -52,7 +52,7 @@ CONSTANT = 1e-17
 
 @dataclass(frozen=True)
 class SampleFeatures:
-    """The samples behind compressed kernels, and the map from coordinates to samples."""
+    """The samples behind compressed kernels, and their coordinates."""
 
     # The standardized features of any samples, given as views, and those of `blocks`.
     learned: Features = field(repr=False)
@@ -92,7 +92,7 @@ class SampleFeatures:
         return tuple(lifted[:, a:b] for a, b in pairwise(ends))
 
     def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
-        """Return the sums of the coordinates of clusters, (n_coordinates, s * n_clusters).
+        """Return sums of coordinates over clusters, (n_coordinates, s * n_clusters).
 
         They are those of s partitions, with labels of shape (s, n_samples), -1 for
         none.
@@ -111,7 +111,7 @@ class SampleFeatures:
         return self.blocks.take(draw(self.n_samples, 10_000))
 
     def lift_some(self, vectors: Array) -> Array:
-        """Return vectors over some samples that stand for all, the same in every call."""
+        """Return vectors over some samples that stand for all, always the same."""
         matrix = self.coordinate_map @ to_host(vectors)
         return self.training.project(self._some_samples, matrix)
 
@@ -267,7 +267,7 @@ def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
 def _compressed(
     blocks: Blocks, training: Features, n_clusters: int
 ) -> tuple[tuple[DenseKernel, ...], Float]:
-    """Return the kernels of views in coordinates, and the map from features to these."""
+    """Return the kernels of views in coordinates, and the map to these."""
     ends = np.cumsum([0, *training.widths]).tolist()
     products = to_host(blocks.total(partial(_multiply_block, training=training)))
     T, coordinate_map = _factor(products, ends)
@@ -323,7 +323,7 @@ def _raw_block(block: Block, start: int, *, raw: Features) -> Array:
 
 
 def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) -> Any:
-    """Return the sums of a block's features, of squares, and the counts of every view."""
+    """Return sums of a block's features, of squares, and counts of the views."""
     total = None
     for part, first in shifted.parts(block, start):
         if are_views:
@@ -365,7 +365,7 @@ def _column_sums(F: Array) -> Array:
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
-    """Return T with ``gram = T^T T``, and its inverse without columns that depend on others."""
+    """Return T with ``gram = T^T T``, and its inverse without dependent columns."""
     # Each view is measured in its own unit, or the columns of a small one would be
     # lost.
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])

@@ -129,6 +129,7 @@ class DenseKernel(Kernel):
         return _dense(select(self.matrix, index))
 
     def diagonal(self) -> Array:
+        """Return a copy of the diagonal, (n,), in float64."""
         matrix = self.matrix
         if is_foreign(matrix):
             return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
@@ -159,9 +160,11 @@ class Factored(Kernel):
     like = property(lambda self: self.F)
 
     def rows(self, index: Any) -> Array:
+        """Return rows of ``F F^T``, (s, n), in float64."""
         return _dense(select(self.F, index) @ self.F.T)
 
     def diagonal(self) -> Array:
+        """Return the squared lengths of the rows of F, (n,), in float64."""
         if is_sparse(self.F):
             squares = self.F.multiply(self.F).sum(axis=1)
             return np.asarray(squares, dtype=np.float64).reshape(-1)
@@ -187,9 +190,11 @@ class Wrapped(Kernel):
     precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: Array) -> Array:
+        """Return what the inner kernel is multiplied with."""
         return V
 
     def after(self, Y: Array, V: Array) -> Array:
+        """Return the product, from that of the inner kernel."""
         raise NotImplementedError(f"{type(self).__name__} must define after")
 
     def __matmul__(self, V: Array) -> Array:
@@ -204,9 +209,11 @@ class Shifted(Wrapped):
     shift: float
 
     def after(self, Y: Array, V: Array) -> Array:
+        """Add the multiple of the vectors."""
         return Y + self.shift * V
 
     def rows(self, index: Any) -> Array:
+        """Return rows, (s, n), with the shift on the diagonal."""
         part = self.kernel.rows(index)
         xp = namespace(part)
         everyone = xp.arange(self.n_samples, device=device(part))
@@ -236,6 +243,7 @@ class Mix(Kernel):
         return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 
     def rows(self, index: Any) -> Array:
+        """Return the sum of rows, (s, n), in float64."""
         (c, kernel), *others = self._terms()
         total = c * kernel.rows(index)
         for c, kernel in others:
@@ -314,6 +322,7 @@ class Computed(Kernel):
         return self.source.rows_of(self.index, index)
 
     def entries(self, rows: Any, columns: Any) -> Array:
+        """Return some entries, without whole rows if the source can."""
         if isinstance(rows, slice) or isinstance(columns, slice):
             return super().entries(rows, columns)
         found = self.source.entries(

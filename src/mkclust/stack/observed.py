@@ -120,9 +120,11 @@ class Observed(Wrapped):
     n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
+        """Return vectors over the samples of the kernel."""
         return self.map.gather(V)
 
     def after(self, Y: Array, V: Array) -> Array:
+        """Return vectors over all samples."""
         return self.map.scatter(Y)
 
     @cached_property
@@ -132,6 +134,7 @@ class Observed(Wrapped):
         return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
 
     def rows(self, index: Any) -> Array:
+        """Return rows over all samples, (s, n), filled in."""
         index = index if isinstance(index, slice) else to_host(index, None)
         chosen = np.arange(self.n_samples)[index]
         positions = self.map.positions[index]
@@ -147,6 +150,7 @@ class Observed(Wrapped):
         return part * select(to_device(self.map.scale, part), chosen)[:, None]
 
     def diagonal(self) -> Array:
+        """Return the diagonal over all samples, (n,), filled in."""
         inner = self.kernel.diagonal()
         diagonal = spread_rows(inner, self.map.samples, self.n_samples, 0.0)
         if self.map.fill is not None:  # the right side is zero on the observed samples
@@ -188,7 +192,7 @@ def with_maps(
 
 
 def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kernel, ...]:
-    """Return kernels with samples rescaled to compensate for active kernels that lack them.
+    """Return kernels rescaled for samples that active ones lack.
 
     Maps without a scale, and those with a fill, are left alone.
     """

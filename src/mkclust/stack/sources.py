@@ -47,7 +47,7 @@ class Source:
     like: Any = None  # an array beside the rows; None for NumPy
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return rows from start to stop of every kernel, m blocks (stop - start, n)."""
+        """Return rows from start to stop of every kernel, m of (stop - start, n)."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
 
     def diagonal(self) -> Array | None:
@@ -61,7 +61,7 @@ class Source:
     def entries(
         self, index: int, rows: np.ndarray, columns: np.ndarray
     ) -> Array | None:
-        """Return entries of a kernel, by rising numbers, if that takes no whole rows."""
+        """Return entries by rising numbers, if that takes no whole rows."""
         return None
 
     def product(self, index: int, X: Array) -> Array | None:
@@ -85,7 +85,7 @@ class Source:
         return min(max(FEWEST_ROWS, rows), n)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
-        """Yield the rows of every kernel in blocks; a thread reads the next meanwhile."""
+        """Yield rows of every kernel in blocks; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
         if is_foreign(self.like):  # a device computes asynchronously anyway
             yield from ((part, self._read(part)) for part in parts)
@@ -183,6 +183,7 @@ class SourceAdapter(Source):
         self.like = first if is_foreign(first) else None
 
     def rows(self, start: int, stop: int) -> list[Array]:
+        """Return rows of the kernels that were chosen."""
         blocks = _listed(self.source.rows(start, stop))
         return [blocks[p] for p in self.kernels]
 
@@ -199,6 +200,7 @@ class MatrixRows(Source):
         self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:
+        """Return rows of the one matrix, checked."""
         rows = select(self.matrix, slice(start, stop))
         if is_sparse(rows):
             rows = rows.toarray()
@@ -276,7 +278,7 @@ class _Examination:
         self.probe = to_device(probe, like)
 
     def add_sums(self, rows: slice, blocks: Sequence[Array]) -> None:
-        """Take in the sums and self-similarities of a block; raise if it is not sound."""
+        """Take in sums and self-similarities of a block; raise if it is not sound."""
         xp = namespace(self.source.like)
         expected = (rows.stop - rows.start, self.source.n_samples)
         for p, block in enumerate(blocks):
@@ -320,7 +322,8 @@ class _Examination:
                 raise ValueError(
                     f"{label} is not symmetric: its product with a random vector and "
                     f"that of its transpose differ by up to {difference:.3g} (largest "
-                    f"entry {self.largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
+                    f"entry {self.largest[p]:.3g}); if that is meant, pass (K + K.T) "
+                    "/ 2"
                 )
 
 

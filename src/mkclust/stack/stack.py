@@ -61,7 +61,7 @@ class Stack:
         return storage == "dense"
 
     def apply(self, V: Array) -> Array:
-        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass."""
         n, b = V.shape
         # As rows, which is how most products come and how they are reduced.
         products = empty((self.n_kernels, b, n), V, precision_of(V))

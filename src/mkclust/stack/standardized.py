@@ -86,7 +86,7 @@ class Standardization:
         *,
         is_training: bool = False,
     ) -> Array:
-        """Multiply the standardized similarities of new samples to the training ones with P.
+        """Multiply standardized similarities of new to training samples with P.
 
         The similarities `cross`, (n_new, n), are neither centered nor scaled, `P` is of
         shape (n, b), the result of shape (n_new, b). The new samples' similarities to
@@ -160,15 +160,17 @@ class Standardization:
 
 @dataclass(frozen=True)
 class Standardized(Wrapped):
-    """D C K C D: a kernel centered, then scaled; it is neither copied nor changed itself."""
+    """D C K C D: a kernel centered, then scaled, and not copied."""
 
     kernel: Kernel  # as given, or repaired
     standardization: Standardization
 
     def before(self, V: Array) -> Array:
+        """Return the scaled, then centered vectors."""
         return self._centered(self._scaled(V))
 
     def after(self, Y: Array, V: Array) -> Array:
+        """Return the centered, then scaled product."""
         return self._scaled(self._centered(Y))
 
     def _centered(self, V: Array) -> Array:
@@ -203,6 +205,7 @@ class Standardized(Wrapped):
         return part
 
     def diagonal(self) -> Array:
+        """Return the centered and scaled diagonal, (n,)."""
         lengths = self.standardization.centered_diagonal()
         scale = self.standardization.scale
         return lengths if scale is None else lengths * scale**2
