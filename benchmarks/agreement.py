@@ -1,4 +1,4 @@
-"""What noise, categorical, shuffled, repeated and contradicting views do to every method.
+"""What noise, categorical, shuffled, repeated and contradicting views do to methods.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/agreement.py --jobs 15
 
@@ -7,12 +7,13 @@ writes a row for every data set, variant, seed and method to
 their defaults and see no labels; every view has one Gaussian kernel of median width.
 Slow methods run on small problems only (`takes_part`).
 
-as it is     the views, or the kernels, of the data set noise 1..5   and as many views
-of twenty normal columns levels L     and one random categorical column of L levels,
-one-hot coded shuffled     the samples of the last view in random order copies 2..5  the
-first view as many times two camps    all views twice: as they are, and with all samples
-in one other random order; scored
-             with the nearer of both structures
+as it is     the views, or the kernels, of the data set
+noise 1..5   and as many views of twenty normal columns
+levels L     and one random categorical column of L levels, one-hot coded
+shuffled     the samples of the last view in random order
+copies 2..5  the first view as many times
+two camps    all views twice: as they are, and with all samples in one other random
+             order; scored with the nearer of both structures
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Below which p-value two views agree: what both kinds of error cost, by the number of samples.
+"""Below which p-value two views agree: both kinds of error by the number of samples.
 
     OMP_NUM_THREADS=1 python benchmarks/agreement_limit.py
 
@@ -7,11 +7,12 @@ beside itself. "rule" is the limit of the library. Views have weak or strong clu
 row has
 
 false_pairs       share of pairs of independent views that agree (n_pairs of them were
-compared) noise_used        share of problems in which a noise view beside three real
-ones is used real_left_out     share of the real views that are not used ari
-mean adjusted Rand index of AgreementKKM's clusters with the classes ari_without_noise
-that of a fit on all real views and nothing else ari_with_noise    that of a fit on all
-views, the noise view included
+                  compared)
+noise_used        share of problems in which a noise view beside three real ones is used
+real_left_out     share of the real views that are not used
+ari               mean adjusted Rand index of AgreementKKM's clusters with the classes
+                  ari_without_noise that of a fit on all real views and nothing else
+ari_with_noise    that of a fit on all views, the noise view included
 """
 
 import json

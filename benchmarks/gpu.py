@@ -1,16 +1,18 @@
-"""What one GPU does: solves beside the time it takes to read the kernels, and many samples.
+"""What one GPU does: solves compared with reading the kernels, and many samples.
 
 Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints
 what it measures and writes ``results/gpu.json``. Times are medians of five after a
 warm-up.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside
-the kernels million    one million samples, three views, Nystroem with 200 landmarks
-each, float32: the whole
-           fit, labels included
+           the kernels
+million    one million samples, three views, Nystroem with 200 landmarks each, float32:
+           the whole fit, labels included
 flying     exact kernels computed when they are asked for, three views of 30 columns,
-float32 far        the same for one million samples: the solve alone, one run precision
-one product of a kernel of a million samples, some rows beside double precision
+           float32
+far        the same for one million samples: the solve alone, one run
+precision  one product of a kernel of a million samples, some rows beside double
+           precision
 agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the host
 k_means    scikit-learn on the host, and Lloyd on the device
 """

@@ -1,7 +1,8 @@
-"""Samples missing from some views: the library's ways beside fills and published methods.
+"""Samples missing from some views: our ways, fills and published methods.
 
-    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/missing_views.py --jobs 16
-    --out FILE python benchmarks/missing_views.py --table FILE [FILE ...]
+    export MKCLUST_DATA=DATA OMP_NUM_THREADS=1
+    python benchmarks/missing_views.py --jobs 16 --out FILE
+    python benchmarks/missing_views.py --table FILE [FILE ...]
 
 The first adds a row for every data set, rate, seed and competitor to FILE and skips
 those that are in it. The second prints the tables of such files.
@@ -12,14 +13,17 @@ the inner join. No competitor sees labels; all get the number of clusters, and t
 as random state.
 
 SimpleMKKM             by ``missing_views="rescale"``, ``"zero"`` and ``"learn"``
-AgreementKKM           samples are compared by the views that both have inner join
-SimpleMKKM of the samples that all views have, scored on these alone inner join +
-predict   the same, and ``predict`` for the others zero, mean fill        of the columns
-of the views, then SimpleMKKM kNN fill               scikit-learn's KNNImputer of all
-columns side by side, then SimpleMKKM kNN fill, balanced     neighbors by standardized
-columns, every view with the same weight NEMO, EE-IMVC          imml, its defaults, of
-standardized columns (see peers.py) EE-IMVC, same kernels  imml, of the library's
-kernels, centered and with a unit diagonal
+AgreementKKM           samples are compared by the views that both have
+inner join             SimpleMKKM of the samples that all views have, scored on these
+                       alone
+inner join + predict   the same, and ``predict`` for the others
+zero, mean fill        of the columns of the views, then SimpleMKKM
+kNN fill               scikit-learn's KNNImputer of all columns side by side, then
+                       SimpleMKKM
+kNN fill, balanced     neighbors by standardized columns, every view with the same
+                       weight
+NEMO, EE-IMVC          imml, its defaults, of standardized columns (see peers.py)
+EE-IMVC, same kernels  imml, of the library's kernels, centered and with a unit diagonal
 """
 
 import time

@@ -6,15 +6,15 @@ prints what is found and writes ``results/n_clusters.json`` beside itself, keepi
 parts that were not run (``--parts``). Every problem has a fixed seed.
 
 noise       views of independent noise: 150 to 400 samples, 2 to 4 views, 5 to 30
-features, normal,
-            uniform, exponential or heavy-tailed (t with 3 degrees of freedom)
+            features, normal, uniform, exponential or heavy-tailed (t with 3 degrees of
+            freedom)
 planted     3 to 8 clusters of equal size in 2 or 3 views of 10 features, 200 to 400
-samples;
-            centers are normal, noise has deviation 1; two centers are 4.5 apart on
-            average
-closer      the same, 2.7 apart categories  the same as planted, beside one random
-category of two levels real        data sets of ``MKCLUST_DATA`` and scikit-learn (in
-two views) with up to 20 classes
+            samples; centers are normal, noise has deviation 1; two centers are 4.5
+            apart on average
+closer      the same, 2.7 apart
+categories  the same as planted, beside one random category of two levels
+real        data sets of ``MKCLUST_DATA`` and scikit-learn (in two views) with up to 20
+            classes
 """
 
 from functools import partial

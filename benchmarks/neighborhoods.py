@@ -7,9 +7,9 @@ the adjusted Rand index with the true number of clusters of every set, and means
 Families have the seeds 1, 2 and 3.
 
 contestants   the method as it is; each of its two settings alone; lists to 10, 20 and
-40 nearest disturbed     as they are; beside a noise view; beside a random category;
-without 30 and 50 % of
-              all pairs of sample and view (sets of several views)
+              40 nearest
+disturbed     as they are; beside a noise view; beside a random category; without 30 and
+              50 % of all pairs of sample and view (sets of several views)
 sizes         four families of 400, 4,000 and 40,000 samples
 """
 

@@ -1,18 +1,21 @@
 """Other packages' ways to cluster several views of the same samples, at their defaults.
 
-    pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0 control==0.10.2
-    seaborn==0.13.2 pip install pandas networkx h5py matplotlib MKCLUST_DATA=DATA
-    OMP_NUM_THREADS=1 python benchmarks/first_answer.py --contestants peers
+    pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0
+    pip install --no-deps control==0.10.2 seaborn==0.13.2
+    pip install pandas networkx h5py matplotlib
+    export MKCLUST_DATA=DATA OMP_NUM_THREADS=1
+    python benchmarks/first_answer.py --contestants peers
 
 `PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name.
 None of them sees labels, and nothing is tuned. ``--no-deps`` leaves out what these
 methods do not use. What is done to the columns first is part of a peer, since its
 answers depend on it:
 
-raw            the views as they are standardized   columns of mean 0 and variance 1; a
-constant column becomes zeros balanced       standardized, and every view divided by the
-square root of its number of columns unit rows      every sample of every view scaled to
-length 1
+raw            the views as they are
+standardized   columns of mean 0 and variance 1; a constant column becomes zeros
+balanced       standardized, and every view divided by the square root of its number of
+               columns
+unit rows      every sample of every view scaled to length 1
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What many samples cost: features, a cluster, kernels in files, sparse views, wide files.
+"""The cost of many samples: features, a cluster, files of kernels, sparse views.
 
     MKCLUST_DATA=DATA python benchmarks/scale.py [--only PART ...] [--share 0.01]
 
@@ -7,17 +7,20 @@ in a process of its own, so that its peak of memory is its own. ``--share`` trie
 parts on fewer samples.
 
 million         one million samples, three views of which one is noise, Nystroem, 200
-landmarks growth          the same for 100,000 to one million samples: the exponent of
-the time compared        the same million beside scikit-learn alone, in turns: its
-``Nystroem(200)`` of every
-                view with the same width, one eigendecomposition of the products of all
-                features, and ``KMeans(20, n_init=10)`` of the rows with unit length
+                landmarks
+growth          the same for 100,000 to one million samples: the exponent of the time
+compared        the same million beside scikit-learn alone, in turns: its
+                ``Nystroem(200)`` of every view with the same width, one
+                eigendecomposition of the products of all features, and ``KMeans(20,
+                n_init=10)`` of the rows with unit length
 parquet         ten million samples in three parquet files, as ``mkclust.datasets.load``
-reads them cluster         the same million by ``dask.distributed`` with two worker
-processes hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly,
-beside the exact kernels files           four kernels of 20,000 samples in a file of 12
-GB, streamed sparse          100,000 samples with a sparse view of 50,000 columns beside
-a dense one neighborhoods   shared neighborhoods of 100,000 samples, beside features
+                reads them
+cluster         the same million by ``dask.distributed`` with two worker processes
+hdigit          Hdigit (MKCLUST_DATA): features, and kernels on the fly, beside the
+                exact kernels
+files           four kernels of 20,000 samples in a file of 12 GB, streamed
+sparse          100,000 samples with a sparse view of 50,000 columns beside a dense one
+neighborhoods   shared neighborhoods of 100,000 samples, beside features
 wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
 """
 

@@ -1,4 +1,4 @@
-"""Sets with classes on which first answers are judged: 43 real ones and simulated families.
+"""Sets with classes on which first answers are judged, real and simulated.
 
     from sets import FAMILIES, REAL, load
     views, classes = load("BBCSport")           # read from the folder MKCLUST_DATA
@@ -7,20 +7,25 @@
 Real sets have at most `LARGEST` samples, always the same ones. Each family is a
 situation that users have; a seed makes a member of it:
 
-blobs              six round clusters of about equal size in three views unequal
-five clusters of 60, 25, 10, 3 and 2 % of the samples two unequal        two clusters of
-92 and 8 % far unequal        unequal clusters 8 or 12 standard deviations from the
-first; 180:20, 190:10,
-                   100:40:20 or 100:50:10:5 by the seed
-dense and diffuse  150 samples with a spread of .2, and 30 with a spread of 2 cells
-eight types of 30 to 2 % in three groups, each with a spread of its own densities
-four clusters with spreads from .5 to 2.4 rings              one center and two spreads,
-two columns a view moons, circles     two half-moons; a circle around a circle overlap
-two overlapping clusters in three views partial            six clusters, of which each
-view sees some many               40 clusters of ten samples omics              60 to
-300 samples, hundreds of columns, common and own nuisances, heavy tails small
-60 samples, one view of 200 columns beside one of 6 cite               2,500 cells of
-twelve types, 30 to .5 %; three types differ in proteins only
+blobs              six round clusters of about equal size in three views
+unequal            five clusters of 60, 25, 10, 3 and 2 % of the samples
+two unequal        two clusters of 92 and 8 %
+far unequal        unequal clusters 8 or 12 standard deviations from the first; 180:20,
+                   190:10, 100:40:20 or 100:50:10:5 by the seed
+dense and diffuse  150 samples with a spread of .2, and 30 with a spread of 2
+cells              eight types of 30 to 2 % in three groups, each with a spread of its
+                   own
+densities          four clusters with spreads from .5 to 2.4
+rings              one center and two spreads, two columns a view
+moons, circles     two half-moons; a circle around a circle
+overlap            two overlapping clusters in three views
+partial            six clusters, of which each view sees some
+many               40 clusters of ten samples
+omics              60 to 300 samples, hundreds of columns, common and own nuisances,
+                   heavy tails
+small              60 samples, one view of 200 columns beside one of 6
+cite               2,500 cells of twelve types, 30 to .5 %; three types differ in
+                   proteins only
 """
 
 import os

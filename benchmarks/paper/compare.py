@@ -1,8 +1,9 @@
-"""The paper's tables and figures from the rows of a benchmark, beside the published numbers.
+"""The paper's tables and figures from the rows of a benchmark, with its own numbers.
 
-    python benchmarks/paper/compare.py                    # the committed rows, into
-    paper-report python benchmarks/paper/compare.py DIR --out FOLDER   # the rows of a
-    run of plan.toml
+    # the committed rows, into paper-report
+    python benchmarks/paper/compare.py
+    # the rows of a run of plan.toml
+    python benchmarks/paper/compare.py DIR --out FOLDER
 
 Writes table 2 (all methods on all data sets, ours and the paper's), table 3 (SimpleMKKM
 and its two ablations), what reproduces, and figures 1 to 3: kernel weights, run times,

@@ -1,7 +1,8 @@
 """What SimpleMKKM costs beside the plain alternative, on this machine.
 
-    MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts python
-    benchmarks/speed/measure.py b4000 k                   # some parts; the others stay
+    MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts
+    # some parts; the others stay
+    python benchmarks/speed/measure.py b4000 k
 
 writes ``results/ARCHITECTURE.json`` after every part; ``table.py`` makes tables of the
 files of all architectures. Let the machine have nothing else to do meanwhile, and do
@@ -10,10 +11,12 @@ not limit its threads. Data sets that are absent are skipped. The parts are prob
 in turns (see ``timing.py``):
 
 base               ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared
-kernels alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with
-rows of unit length solve_prepared     ``solve_simple_mkkm`` on kernels centered and
-scaled beforehand solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come fit
-``SimpleMKKM.fit`` on kernels as they come, with all checks
+                   kernels
+alternative        the same, and ``KMeans(k, n_init=10)`` on the vectors with rows of
+                   unit length
+solve_prepared     ``solve_simple_mkkm`` on kernels centered and scaled beforehand
+solve_on_the_fly   ``solve_simple_mkkm`` on kernels as they come
+fit                ``SimpleMKKM.fit`` on kernels as they come, with all checks
 
 Beside them: the most memory that is allocated, the certificate, the gap, and the
 largest difference of a weight to those of a solve with ``tol=1e-9``.
