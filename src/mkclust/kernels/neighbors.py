@@ -1,4 +1,4 @@
-"""Shared neighborhoods: two samples are as similar as the share of neighborhoods with both.
+"""Shared neighborhoods: samples are as similar as the share of those with both.
 
 The neighborhood N(i) of a sample consists of itself and the samples most similar to it
 by some kernel: the requested number, and all others that are as similar as the last of
@@ -22,6 +22,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.linalg import (
+    EPS,
     FactoredMatrix,
     namespace,
     row_ranges,
@@ -36,22 +37,16 @@ from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
-# How many neighbors "auto" takes; clusters of the data sets tried hardly differ from 10
-# to 50.
-AUTO_NEIGHBORS = 20
-# For few samples it takes this share of them, or neighborhoods would be larger than
-# clusters.
-AUTO_SHARE = 1 / 3
 # Dissimilarities are equal if they differ by less than this share,
 TIE = 1e-9
 # or by less than this: similarities and median distances are about one.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
+ROUNDING = 64 * EPS
 # Up to this number of samples, neighborhoods contain all ties.
 LARGEST_WITH_ALL_TIES = 5000
 # Beyond that, they contain on average at most this multiple of the neighbors asked for.
 LONGEST_TIMES = 16
-# Samples with nothing in common are infinitely far from each other, and others less far
-# than this.
+# Finite dissimilarities are below this; samples with nothing in common are infinitely
+# far from each other.
 FAR = 1e300
 # At least this number of rows is computed at a time, or products of matrices are slow.
 BLOCK_ROWS = 64
@@ -64,9 +59,11 @@ def NeighborCount() -> Allowed:
 
 
 def count_neighbors(neighbors: Any, n_samples: int) -> int:
-    """Return how many neighbors every sample is to have, or raise if there are too few samples."""
+    """Return how many neighbors every sample is to have, or raise if too many."""
     if neighbors == "auto":
-        count = max(2, min(AUTO_NEIGHBORS, int(AUTO_SHARE * n_samples)))
+        # Clusters of the data sets tried hardly differ from 10 to 50; of few samples a
+        # third, or neighborhoods would be larger than clusters.
+        count = max(2, min(20, n_samples // 3))
     elif isinstance(neighbors, Integral):
         count = int(neighbors)
     else:
@@ -108,6 +105,7 @@ class Neighborhoods:
 
     @property
     def n_samples(self) -> int:
+        """The number of samples."""
         return self.members.shape[0]
 
     @cached_property
@@ -129,7 +127,7 @@ class Neighborhoods:
         return FactoredMatrix.symmetric(self._memberships)
 
     def cross(self, dissimilarities: Array, samples: np.ndarray) -> Any:
-        """Return the similarities of new samples to the training samples, (n_new, n_samples).
+        """Return the similarities of new to training samples, (n_new, n_samples).
 
         Dissimilarities are in float64, and `samples` says which training samples they
         are, -1 for none: those keep their similarities.
@@ -139,13 +137,14 @@ class Neighborhoods:
         joins = _matrix(*places_of(is_near), tuple(is_near.shape))
         own, _ = _nearest(dissimilarities, self.size)
 
-        is_new, n = samples < 0, self.n_samples
+        is_new = samples < 0
         scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
         joins = scale @ joins
         known = np.flatnonzero(~is_new)
         if len(known):
             places = (np.ones(len(known)), (known, samples[known]))
-            is_known = scipy.sparse.csr_array(places, (len(samples), n))
+            shape = (len(samples), self.n_samples)
+            is_known = scipy.sparse.csr_array(places, shape)
             joins = joins + is_known @ self._memberships
         left = scipy.sparse.hstack([joins, scale @ own], "csr")
         return FactoredMatrix(left, self._members_and_own)
@@ -157,7 +156,7 @@ class Neighborhoods:
 
 
 def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
-    """Return the neighborhoods of all samples, whose dissimilarities come in blocks of rows.
+    """Return the neighborhoods of all samples, given dissimilarities in blocks of rows.
 
     Blocks are in float64, and overwritten. Of neighborhoods that ties make too long
     some are left out as wholes, at regular intervals, so that equal samples stay in the
@@ -165,15 +164,18 @@ def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     """
 
     def find(part: slice) -> tuple[Any, Float]:
+        """Return the neighborhoods of some samples, and how far they reach."""
         dissimilarities = blocks.compute(part)
         set_diagonal(dissimilarities[:, part], float("inf"))
         return _nearest(dissimilarities, size)
 
     found, lasts = zip(*blocks.map(find), strict=True)
     others = scipy.sparse.vstack(found, "csr")
-    n, lengths = others.shape[1], np.diff(others.indptr)
+    n = others.shape[1]
+    lengths = np.diff(others.indptr)
     longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
-    times, ranks = -(-lengths // longest), np.cumsum(lengths > longest)
+    times = -(-lengths // longest)
+    ranks = np.cumsum(lengths > longest)
     is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
     kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
     lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
@@ -205,6 +207,7 @@ def _limits(last: Float) -> Float:
 
 
 def _as_near(dissimilarities: Array, last: Array) -> Array:
+    """Return which samples are as near as the last neighbors, (n_rows, n)."""
     limits = _limits(to_host(last))
     return dissimilarities <= to_device(limits, dissimilarities)
 
@@ -215,21 +218,22 @@ def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> An
     return scipy.sparse.csr_array((np.ones(len(rows), bool), columns, ends), shape)
 
 
-def lengths_of(self_similarity: Array) -> Array:
-    """Return the roots of self-similarities; infinite if there is none: similar to nothing."""
+def norms_in_feature_space(self_similarity: Array) -> Array:
+    """Return the roots of self-similarities, infinite if one is similar to nothing."""
     xp = namespace(self_similarity)
     return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
 
 
-def by_similarity(similarities: Array, unit: float = 1.0) -> Array:
-    """Return dissimilarities, infinite for similarities not above zero; unit: to itself."""
+def dissimilarities_from(similarities: Array, unit: float = 1.0) -> Array:
+    """Return dissimilarities, infinite for those not positive, by a self-similarity."""
     is_positive = similarities > ROUNDING * unit
     return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
 
 def linked_neighborhoods(view: Array) -> Neighborhoods:
     """Return the neighborhoods of samples whose rows are their links to all samples."""
-    n, links = view.shape[0], scipy.sparse.csr_array(to_host(view) > 0)
+    n = view.shape[0]
+    links = scipy.sparse.csr_array(to_host(view) > 0)
     lists = links + scipy.sparse.eye_array(n, dtype=bool)
     return Neighborhoods(lists.T.tocsr(), np.zeros(n), n)
 
@@ -237,21 +241,21 @@ def linked_neighborhoods(view: Array) -> Neighborhoods:
 def count_components(
     neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
 ) -> int:
-    """Return into how many groups samples fall; each kernel comes with the samples that it has."""
+    """Return into how many groups samples fall, by neighborhoods and their samples."""
     edges = [
         [samples[ends] for ends in each.members.nonzero()]
         for each, samples in neighborhoods
     ]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
-    links = np.ones(len(rows), bool), (rows, columns)
-    graph = scipy.sparse.coo_array(links, (n_samples, n_samples))
+    links = np.ones(len(rows), bool)
+    graph = scipy.sparse.coo_array((links, (rows, columns)), (n_samples, n_samples))
     return int(connected_components(graph, directed=False)[0])
 
 
 def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
-    """Return which training samples new ones are, having the same rows in all views; else -1."""
+    """Return which training samples new ones are, by equal rows in all views; else -1."""
     known = list(_hashes(list(training_views.values())))
     indices = {key: index for index, key in reversed(list(enumerate(known)))}
     keys = _hashes([new_views[name] for name in training_views])

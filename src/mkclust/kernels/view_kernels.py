@@ -22,10 +22,10 @@ from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
     Neighborhoods,
     RowBlocks,
-    by_similarity,
+    dissimilarities_from,
     find_neighborhoods,
-    lengths_of,
     linked_neighborhoods,
+    norms_in_feature_space,
 )
 from mkclust.kernels.preparations import Preparation
 from mkclust.linalg import (
@@ -49,7 +49,7 @@ from mkclust.types import Array, Float
 
 @dataclass(frozen=True, kw_only=True)
 class ViewKernels:
-    """What is learned from one view: its preparation, its kernels and their neighborhoods."""
+    """What is learned from one view: preparation, kernels and their neighborhoods."""
 
     name: str  # name of the view
     view: Any = field(repr=False)  # the training rows
@@ -83,10 +83,12 @@ class ViewKernels:
 
     @property
     def rule(self) -> Rule:
+        """The rule that the kernels follow."""
         return RULES[self.kind]
 
     @property
     def kernel_names(self) -> list[str]:
+        """The names of the kernels, unique over all views."""
         if len(self.formulas) == 1:
             return [self.name]
         prefix = "" if self.name == TABLE else f"{self.name} "
@@ -98,15 +100,16 @@ class ViewKernels:
         return self.measures[self.formulas[0].measure].median
 
     @property
-    def ignores_zeros(self) -> bool:  # whether rows of zeros carry no information
-        ignored = [
-            self.measures[formula.measure].ignores_zeros for formula in self.formulas
-        ]
-        return not self.rule.of_pairs and (
-            self.preparation.ignores_zeros or all(ignored)
-        )
+    def ignores_zeros(self) -> bool:
+        """Whether rows of zeros carry no information."""
+        if self.rule.of_pairs:
+            return False
+        measures = [self.measures[formula.measure] for formula in self.formulas]
+        by_all = all(measure.ignores_zeros for measure in measures)
+        return self.preparation.ignores_zeros or by_all
 
     def prepared(self, rows: Array) -> Array:
+        """Return rows as the measures take them."""
         if rows is self.view:
             return self.preparation.apply_to_training(rows)
         return self.preparation.apply(rows)
@@ -114,7 +117,7 @@ class ViewKernels:
     def points(
         self, prepared: Array, training: dict[str, Points] | None = None
     ) -> dict[str, Points]:
-        """Return prepared rows as points by measure; training points for other rows only."""
+        """Return prepared rows as points by measure; for new rows, with those of the fit."""
         training = training or {}
         measures = self.measures.items()
         return {
@@ -123,16 +126,16 @@ class ViewKernels:
 
     def self_similarity(self, rows: Array, precision: str) -> list[Array]:
         """Return every kernel between rows and themselves, (n_rows,) each."""
-        prepared, values = self.prepared(rows), []
+        prepared = self.prepared(rows)
+        values = []
         for formula in self.formulas:
-            own = formula.entries(
-                self.measures[formula.measure].compare_with_itself(prepared)
-            )
+            measure = self.measures[formula.measure]
+            own = formula.entries(measure.compare_with_itself(prepared))
             values.append(astype((1 - self.share) * own + self.share, precision))
         return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
-        """Find the neighborhoods of the training samples; kernels with the same ones share them."""
+        """Find the neighborhoods of the training samples, shared by kernels if equal."""
         # Kernels that fall with the same distances have the same neighbors.
         keys = [
             each if self.measures[each.measure].is_similarity else each.measure
@@ -152,16 +155,21 @@ class ViewKernels:
         measure = self.measures[formula.measure]
         rows = astype(self.prepared(self.view), "float64")
         points = measure.points(rows)
-        lengths = lengths_of(formula.entries(measure.compare_with_itself(rows)))
+        lengths = norms_in_feature_space(
+            formula.entries(measure.compare_with_itself(rows))
+        )
 
         def compute(part: slice) -> Array:
+            """Return the dissimilarities of some samples to all."""
             compared = measure.compare(select_points(points, part), points)
             if measure.is_similarity or sums is not None:
                 entries = formula.entries(compared)
             if sums is not None:
                 sums[part] = entries.sum(axis=1)
             if measure.is_similarity:
-                compared = by_similarity(entries / lengths[part][:, None] / lengths)
+                compared = dissimilarities_from(
+                    entries / lengths[part][:, None] / lengths
+                )
             return compared
 
         parts = pair_ranges(rows.shape[0], rows.shape[0], rows)
@@ -190,9 +198,11 @@ class ViewKernels:
         """Return the kernels of rows, and of which training samples they are, if any."""
         if is_foreign(rows):  # other libraries do not mix number types
             rows = astype(rows, precision_of(self.view))
-        known, new = self.prepared(self.view), self.prepared(rows)
+        known = self.prepared(self.view)
+        new = self.prepared(rows)
         if samples is not None:  # neighborhoods are found in double precision
-            known, new = astype(known, "float64"), astype(new, "float64")
+            known = astype(known, "float64")
+            new = astype(new, "float64")
         y = self.points(known)
         x = self.points(new, training=y)
 
@@ -202,7 +212,7 @@ class ViewKernels:
             name = formula.measure
             measure = self.measures[name]
             if found is not None and samples is not None and found not in joined:
-                lengths = self._lengths(formula, new), self._lengths(formula, known)
+                lengths = (self._lengths(formula, new), self._lengths(formula, known))
                 joined[found] = JoinedNeighborhoods(found, samples, lengths)
             own = (measure, x[name], y[name], joined[found], self.share)
             kernels.append(ComputedKernel(formula, *own, None))
@@ -217,7 +227,9 @@ class ViewKernels:
         measure = self.measures[formula.measure]
         if not measure.is_similarity:
             return None
-        return lengths_of(formula.entries(measure.compare_with_itself(prepared)))
+        return norms_in_feature_space(
+            formula.entries(measure.compare_with_itself(prepared))
+        )
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -229,18 +241,18 @@ class ViewKernels:
     def explain(self, reason: str | None) -> str:
         """Say what was made of the view, and why, if there is a reason."""
         kind = "" if reason is None else f"{self.kind} ({reason}); "
-        start, n_kernels = (
-            f"{self.name}: {kind}{self.preparation}; ",
-            len(self.formulas),
-        )
-        kernels = self.formulas[0].name if n_kernels == 1 else f"{n_kernels} kernels"
-        width = "" if self.median is None else f", median distance {self.median:.3g}"
-        if (found := self.neighborhoods[0]) is not None:
+        kernels = self.formulas[0].name
+        if len(self.formulas) > 1:
+            kernels = f"{len(self.formulas)} kernels"
+        found = self.neighborhoods[0]
+        if found is not None:
             near = f"shared neighborhoods of {found.size} neighbors"
-            kernels = (
-                f"{near} by {kernels}" if self.share == 1 else f"{kernels} and {near}"
-            )
-        return f"{start}{kernels}{width}"
+            if self.share == 1:
+                kernels = f"{near} by {kernels}"
+            else:
+                kernels = f"{kernels} and {near}"
+        width = "" if self.median is None else f", median distance {self.median:.3g}"
+        return f"{self.name}: {kind}{self.preparation}; {kernels}{width}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +271,7 @@ class JoinedNeighborhoods:
         if new is None or known is None:
             dissimilarities = compared
         else:
-            dissimilarities = by_similarity(entries / new[part][:, None] / known)
+            dissimilarities = dissimilarities_from(entries / new[part][:, None] / known)
         return self.neighborhoods.cross(dissimilarities, self.samples[part])
 
 
@@ -306,6 +318,7 @@ class ComputedKernels(Source):
 
     @property
     def dtype(self) -> Any:
+        """The number type of the rows."""
         return getattr(namespace(self.like), self.number_type)
 
     @property
@@ -314,6 +327,7 @@ class ComputedKernels(Source):
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """The shape of all kernels as one array."""
         return self.n_kernels, self.n_samples, self.n_training
 
     def diagonal(self) -> Array:
@@ -335,11 +349,13 @@ class ComputedKernels(Source):
 
     def of_neighborhoods(self, index: int) -> Any:
         """Return a kernel that consists of neighborhoods, a sparse product."""
-        kernel, n = self.kernels[index], self.n_training
+        kernel = self.kernels[index]
+        n = self.n_training
         if not isinstance(kernel.shared, JoinedNeighborhoods):
             return kernel.shared
 
         def find(part: slice) -> Any:
+            """Return the factors of some rows."""
             return self._parts(kernel, part, slice(0, n), {})[1]
 
         parts = pair_ranges(self.n_samples, n, self.like)
@@ -351,18 +367,17 @@ class ComputedKernels(Source):
         return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
     def product(self, index: int, X: Array) -> Array | None:
-        """Multiply one of the kernels with a thin matrix, (n, b), in float64, without storing it.
+        """Multiply one of the kernels, which is not stored, with a thin matrix, (n, b).
 
         None if the product takes its rows: for samples on the host, in double
         precision, kernels that are not Gaussian, and kernels mixed with neighborhoods.
         """
-        module, kernel = triton_module("fused_products", X), self.kernels[index]
+        module = triton_module("fused_products", X)
+        if module is None:
+            return None
+        kernel = self.kernels[index]
         formula = kernel.formula
-        if (
-            module is None
-            or not isinstance(formula, Exponential)
-            or formula.measure != "distance"
-        ):
+        if not isinstance(formula, Exponential) or formula.measure != "distance":
             return None
         if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
             return None
@@ -372,11 +387,9 @@ class ComputedKernels(Source):
         if id(rows) not in self._split:
             self._split[id(rows)] = module.split_points(rows)
         split = self._split[id(rows)]
-        return (
-            None
-            if split is None
-            else module.gaussian_products(split, 2 * formula.rate, X)
-        )
+        if split is None:
+            return None
+        return module.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
         return self._rows_of(np.arange(start, min(stop, self.n_samples)))

@@ -233,7 +233,7 @@ def k_means(
 def _lloyd(
     rows: Array, points: Array, centers: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    """Move the centers of several starts, (s, k, d), and return distances, (s, k, n)."""
+    """Move the centers of starts, (s, k, d), and return distances, (s, k, n)."""
     xp = namespace(rows)
     clusters = xp.arange(centers.shape[1], device=device(rows))[None, :, None]
     shift = np.inf
