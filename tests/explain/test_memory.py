@@ -15,8 +15,6 @@ from mkclust.linalg import memory
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack import as_stack
 
-pytestmark = pytest.mark.slow
-
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -91,6 +89,7 @@ def test_if_free_memory_is_unknown_all_memory_counts(tmp_path, monkeypatch):
     require_memory(2**60, "the impossible", "stop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "strategy", "options"),
     [
@@ -169,6 +168,7 @@ def test_features_are_named_first_for_samples_that_are_too_many_for_exact_kernel
             method(4).fit({"a": view, "b": view[::-1]})
 
 
+@pytest.mark.slow
 def test_kernels_on_the_fly_fit_if_held_ones_are_refused(free_memory, nothing_starts):
     view, sizes = views_of(3000)[0], {"n_clusters": 4, "n_features": 5, "n_views": 1}
     free_memory(estimate_memory(3000, 12, **sizes).n_bytes["dense"] // 5)
@@ -187,6 +187,7 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximation", [Nystroem(20_000), Linear()])
 def test_products_of_too_many_features_are_refused(
     approximation, free_memory, nothing_starts

@@ -7,14 +7,13 @@ from sklearn.metrics import silhouette_samples
 from conftest import blob_views
 from mkclust import METHODS, AverageKKM, sample_scores
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def views():
     return blob_views(np.random.default_rng(0), n=60, k=3)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_silhouettes_are_scikit_learns_in_the_unit_rows_for_every_method(name, views):
     is_rounded = "rounding" in METHODS[name]().get_params()

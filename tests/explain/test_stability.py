@@ -12,7 +12,6 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
@@ -31,6 +30,7 @@ def overlapping():
     return [rng.normal(size=(80, 6)), rng.normal(size=(80, 4))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_clear_clusters_stay_the_same_with_every_method(name, views):
     model = METHODS[name](3, random_state=0).fit(views)
@@ -96,6 +96,7 @@ def landmarks(approximation, X, n_clusters=5, **settings):
     return stability(model, X, vary="landmarks", **settings)
 
 
+@pytest.mark.slow
 def test_clear_clusters_need_few_landmarks_but_not_too_few(clear):
     many, few = (landmarks(Nystroem(count), clear) for count in (60, 3))
     assert many.agreements.shape == (5,)
@@ -103,6 +104,7 @@ def test_clear_clusters_need_few_landmarks_but_not_too_few(clear):
     assert few.mean < 0.9
 
 
+@pytest.mark.slow
 def test_whatever_draws_features_draws_others_in_every_refit(clear):
     sampler = RBFSampler(gamma=0.05, n_components=8, random_state=3)
     approximation = make_pipeline(StandardScaler(), sampler)
@@ -114,6 +116,7 @@ def test_whatever_draws_features_draws_others_in_every_refit(clear):
     assert len({*first.agreements, *other.agreements}) > 3
 
 
+@pytest.mark.slow
 def test_dask_arrays_are_compared_like_others(clear):
     da = pytest.importorskip("dask.array")
     lazy = {name: da.from_array(view, chunks=(60, -1)) for name, view in clear.items()}

@@ -24,7 +24,6 @@ from mkclust.linalg import to_host
 from views_by_kind import example as example_of_kind
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
 ]
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -161,6 +160,7 @@ def test_kernels_of_a_sparse_view_are_those_of_its_entries(rule, parameters):
         )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(EVERY), st.integers(0, 50), st.floats(1e-6, 1e6))
 def test_neither_unit_nor_order_changes_a_kernel_and_it_is_as_definite_as_it_claims(
     rule, seed, factor
