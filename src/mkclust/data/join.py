@@ -1,6 +1,6 @@
 """Tables of the same samples are brought to one order by their ids."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -85,26 +85,15 @@ def align(
         as_they_are = as_they_are._replace(index=defaults[0])
     if len(defaults) == len(given):
         return as_they_are
-    first = next(place for place, index in given.items() if has_ids(index))
-    named = {}
-    for place, index in given.items():
-        is_empty = join == "outer" and not len(index)
-        if (
-            place == first
-            or is_empty
-            or are_matched_by_id(index, indexes[first], labels[place], labels[first])
-        ):
-            named[place] = index
-
+    named = _matched_by_id(given, labels, join)
     first = next(iter(named))
     if len(named) == 1 and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
-    pairs = [
-        (written_like(index, named[first]), labels[place])
-        for place, index in named.items()
-    ]
-    for index, label in pairs:
-        refuse_repeated(index, label)
+
+    pairs = []
+    for place, index in named.items():
+        pairs.append((written_like(index, named[first]), labels[place]))
+        refuse_repeated(*pairs[-1])
     ids = named[first]
     if join == "inner":
         ids = _common(pairs)
@@ -121,6 +110,7 @@ def align(
             _refuse_others(index, ids, label, labels[first])
         if not np.array_equal(order, np.arange(len(index))):
             rows[place] = order
+
     without = [label for place, label in enumerate(labels) if place not in named]
     if without and (missing.any() or any(order is not None for order in rows)):
         raise ValueError(
@@ -130,6 +120,20 @@ def align(
     if not missing.any():
         return Alignment(rows, ids, None, without)
     return Alignment(rows, ids, missing, without)
+
+
+def _matched_by_id(
+    indexes: Mapping[int, Any], labels: Sequence[str], join: str
+) -> dict[int, Any]:
+    """Return the indexes that are matched by id with the first one that holds ids."""
+    first = next(place for place, index in indexes.items() if has_ids(index))
+    named = {}
+    for place, index in indexes.items():
+        is_own = place == first or (join == "outer" and not len(index))
+        pair = (index, indexes[first], labels[place], labels[first])
+        if is_own or are_matched_by_id(*pair):
+            named[place] = index
+    return named
 
 
 def align_tables(
@@ -147,10 +151,11 @@ def align_tables(
     _refuse_positions(aligned, labels)
     found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
-        if rows is not None:
-            table = aligned[place]
-            values = take(aligned[place].values, rows, square[place])
-            aligned[place] = replace(table, values=values, index=table.index[rows])
+        if rows is None:
+            continue
+        table = aligned[place]
+        values = take(table.values, rows, square[place])
+        aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
 

@@ -70,19 +70,7 @@ def as_table(thing: Any, title: str) -> Table:
     if type(thing) is np.ndarray:
         return Table(thing)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
-        if getattr(thing, "isbacked", False):
-            thing = thing.to_memory()
-
-        if thing.X is None:
-            raise ValueError(
-                f"{title} is AnnData without a matrix X: pass one that has it"
-            )
-        if issparse(thing.X):
-            matrix = thing.X.tocsr()
-        else:
-            matrix = np.asarray(thing.X)
-
-        return Table(matrix, thing.obs_names, list(thing.var_names))
+        return _table_of_anndata(thing, title)
     native = nw.from_native(thing, pass_through=True)
     if isinstance(native, nw.LazyFrame):
         raise TypeError(
@@ -90,22 +78,10 @@ def as_table(thing: Any, title: str) -> Table:
         )
     if isinstance(native, nw.DataFrame):
         return Table(_as_pandas(native))
-    is_list = isinstance(thing, list | tuple)
-    # Those of a list could be columns or rows.
-    is_series = any(
-        type(each).__name__ == "Series" for each in (thing if is_list else [thing])
-    )
-    if is_list and not is_series:
-        try:
-            array: np.ndarray = np.ma.asarray(thing)  # the rows may be masked arrays
-        except ValueError as error:
-            raise ValueError(
-                f"{title} is a list of rows that are not of one length"
-            ) from error
-        thing = array
-        if not np.ma.is_masked(array):
-            thing = np.asarray(array)
-    if is_series or not any(hasattr(thing, name) for name in ("shape", "__array__")):
+    if isinstance(thing, list | tuple) and not any(map(_is_series, thing)):
+        thing = _array_of_rows(thing, title)
+    is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
+    if _is_series(thing) or not is_array:
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
             "such as series.to_frame()"
@@ -117,6 +93,37 @@ def as_table(thing: Any, title: str) -> Table:
             thing = thing.astype(np.float64)
         thing = np.ma.filled(thing, np.nan)
     return Table(thing)
+
+
+def _is_series(thing: Any) -> bool:
+    return type(thing).__name__ == "Series"
+
+
+def _table_of_anndata(data: Any, title: str) -> Table:
+    """Return the matrix of AnnData, with the names of its rows and columns."""
+    if getattr(data, "isbacked", False):
+        data = data.to_memory()
+    matrix = data.X
+    if matrix is None:
+        raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
+    if issparse(matrix):
+        matrix = matrix.tocsr()
+    else:
+        matrix = np.asarray(matrix)
+    return Table(matrix, data.obs_names, list(data.var_names))
+
+
+def _array_of_rows(rows: Any, title: str) -> np.ndarray:
+    """Return a list of rows as an array, masked if some entries are."""
+    try:
+        array: np.ndarray = np.ma.asarray(rows)
+    except ValueError as error:
+        raise ValueError(
+            f"{title} is a list of rows that are not of one length"
+        ) from error
+    if np.ma.is_masked(array):
+        return array
+    return np.asarray(array)
 
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
@@ -173,10 +180,12 @@ def split_columns(
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
         )
-    unused = [labels[place] for place in range(width) if place not in counts]
-    note = f"{len(unused):,} of {width:,} columns are in no view: {join_words(unused)}"
     tables = {view: table.take_columns(each) for view, each in places.items()}
-    return tables, [note] if unused else []
+    unused = [labels[place] for place in range(width) if place not in counts]
+    if not unused:
+        return tables, []
+    named = join_words(unused)
+    return tables, [f"{len(unused):,} of {width:,} columns are in no view: {named}"]
 
 
 def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list[int]:
@@ -184,31 +193,40 @@ def _places(view: str, choice: Any, names: list[Any] | None, width: int) -> list
     if isinstance(choice, slice):
         places = list(range(width))[choice]
     elif isinstance(choice, str):
-        places = [
-            p for p, name in enumerate(names or []) if str(name).startswith(choice)
-        ]
+        known = enumerate(names or [])
+        places = [place for place, name in known if str(name).startswith(choice)]
     else:
-        places = []
-        counts = Counter(names or [])
-        known = {name: place for place, name in enumerate(names or [])}
-        for column in choice.tolist() if isinstance(choice, np.ndarray) else choice:
-            is_number = type(column) is int and -width <= column < width
-            place = known.get(column, column % width if is_number else None)
-            if place is None or counts[column] > 1:
-                near = did_you_mean(str(column), map(str, names or []))
-                held = "have no names"
-                if names is not None:
-                    held = f"are {join_words(names)}"
-
-                raise ValueError(
-                    f"views asks for the column {column!r} in {view!r}, of which there "
-                    f"are {counts[column]}{near}: the columns {held}"
-                )
-            places.append(place)
+        places = _places_of_columns(view, choice, names, width)
     if not places:
         raise ValueError(
             f"views asks for no column in {view!r}: no column matches {choice!r}"
         )
+    return places
+
+
+def _places_of_columns(
+    view: str, columns: Any, names: list[Any] | None, width: int
+) -> list[int]:
+    """Return the numbers of columns that are chosen by name, or else by number."""
+    if isinstance(columns, np.ndarray):
+        columns = columns.tolist()
+    counts = Counter(names or [])
+    known = {name: place for place, name in enumerate(names or [])}
+    places = []
+    for column in columns:
+        place = known.get(column)
+        if place is None and type(column) is int and -width <= column < width:
+            place = column % width
+        if place is None or counts[column] > 1:
+            near = did_you_mean(str(column), map(str, known))
+            held = "have no names"
+            if names is not None:
+                held = f"are {join_words(names)}"
+            raise ValueError(
+                f"views asks for the column {column!r} in {view!r}, of which there are "
+                f"{counts[column]}{near}: the columns {held}"
+            )
+        places.append(place)
     return places
 
 
