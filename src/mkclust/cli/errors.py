@@ -26,50 +26,60 @@ class Commands(TyperGroup):
         code = 0
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
-        except UsageError as error:
-            context = getattr(error, "ctx", None)
-            message = error.format_message().rstrip(".")
-            if "'-k'" in message and "Missing" in message:
-                message += "; mkclust suggest INPUT finds a number"
-            path = "mkclust"
-            if context is not None:
-                path = context.command_path
-
-            code = echo_error(f"{message} (see: {path} --help)")
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
-        except MemoryError as error:
-            advice = (
-                "use fewer samples or kernels, --method agreement-kkm, or --landmarks "
-                "200"
-            )
-            code = echo_error(f"not enough memory ({error or 'no details'}); {advice}")
-        except OSError as error:
-            where = ""
-            if error.filename:
-                where = f"{error.filename}: "
-
-            code = echo_error(f"{where}{error.strerror or error}")
+        except (KeyboardInterrupt, typer.Abort):
+            code = 130
         except (
+            UsageError,
             CommandError,
+            MemoryError,
+            OSError,
             ValueError,
             TypeError,
             ImportError,
             ArithmeticError,
         ) as error:
-            code = echo_error(str(error) or type(error).__name__)
-        except (KeyboardInterrupt, typer.Abort):
-            code = 130
+            code = echo_error(_message_of(error))
         if code == 130:
             typer.echo("mkclust: interrupted", err=True)
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError:  # it has no reader any more, and drops the rest
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            except (AttributeError, ValueError):
-                pass  # there is no such stream, or it is closed
+        _flush()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _message_of(error: Any) -> str:
+    """Return what an error of a command tells the user."""
+    if isinstance(error, UsageError):
+        message = error.format_message().rstrip(".")
+        if "'-k'" in message and "Missing" in message:
+            message += "; mkclust suggest INPUT finds a number"
+        context = getattr(error, "ctx", None)
+        path = "mkclust"
+        if context is not None:
+            path = context.command_path
+        return f"{message} (see: {path} --help)"
+    if isinstance(error, MemoryError):
+        return (
+            f"not enough memory ({error or 'no details'}); use fewer samples or "
+            "kernels, --method agreement-kkm, or --landmarks 200"
+        )
+    if isinstance(error, OSError):
+        reason = str(error.strerror or error)
+        if error.filename:
+            return f"{error.filename}: {reason}"
+        return reason
+    return str(error) or type(error).__name__
+
+
+def _flush() -> None:
+    """Write out what was printed, unless nobody reads it any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # it has no reader any more, and drops the rest
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (AttributeError, ValueError):
+            pass  # there is no such stream, or it is closed
 
 
 def one_line(text: Any) -> str:

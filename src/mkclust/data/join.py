@@ -94,20 +94,14 @@ def align(
     for place, index in named.items():
         pairs.append((written_like(index, named[first]), labels[place]))
         refuse_repeated(*pairs[-1])
-    ids = named[first]
-    if join == "inner":
-        ids = _common(pairs)
-    if join == "outer":
-        ids = _union(pairs, is_new)
+    ids = _ids_of(named[first], pairs, join, is_new)
 
     rows: list[np.ndarray | None] = [None] * len(indexes)
     missing = np.zeros((len(ids), len(indexes)), dtype=bool)
-    for place, (index, label) in zip(named, pairs, strict=True):
+    for place, (index, _) in zip(named, pairs, strict=True):
         where = find(index, ids)
         missing[:, place] = where < 0
         order = where[where >= 0]
-        if join == "exact" and not len(order) == len(ids) == len(index):
-            _refuse_others(index, ids, label, labels[first])
         if not np.array_equal(order, np.arange(len(index))):
             rows[place] = order
 
@@ -120,6 +114,21 @@ def align(
     if not missing.any():
         return Alignment(rows, ids, None, without)
     return Alignment(rows, ids, missing, without)
+
+
+def _ids_of(
+    first: Any, pairs: Sequence[tuple[Any, str]], join: str, is_new: bool
+) -> Any:
+    """Return the ids of the samples that a join keeps."""
+    if join == "inner":
+        return _common(pairs)
+    if join == "outer":
+        return _union(pairs, is_new)
+
+    for index, label in pairs:
+        if not len(index) == len(first) == (find(index, first) >= 0).sum():
+            _refuse_others(index, first, label, pairs[0][1])
+    return first
 
 
 def _matched_by_id(

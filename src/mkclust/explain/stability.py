@@ -15,7 +15,7 @@ from mkclust.explain.fitted import check_fitted
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.same_input import is_approximated, known_again
+from mkclust.methods.same_input import known_again
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
@@ -156,9 +156,7 @@ def stability(
     if vary not in DEPENDS:
         raise ValueError(f"vary={vary!r}: pass 'samples' or 'landmarks'")
     if n_resamples is None:
-        n_resamples = 5
-        if vary == "samples":
-            n_resamples = 20
+        n_resamples = {"samples": 20, "landmarks": 5}[vary]
     check_parameter("n_resamples", n_resamples, Count())
     check_parameter("max_samples", max_samples, Count())
     check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
@@ -170,21 +168,15 @@ def stability(
     n = samples.n_samples
     k = model.n_clusters
     parts = Parts(model, samples)
-    size = min(round(fraction * n), max_samples)
     refitted = parts.unfitted(model)
-    approximation = model.approximation
+    size = min(round(fraction * n), max_samples)
     if vary == "landmarks":
         size = n
-        refitted.set_params(approximation=_without_seeds(approximation))
-    elif size < k:
-        raise ValueError(
-            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction "
-            "or max_samples"
-        )
-    elif is_approximated(model):
-        components = getattr(approximation, "n_components", None)
-        if isinstance(components, int | np.integer):
-            refitted.set_params(approximation__n_components=min(int(components), size))
+        refitted.set_params(approximation=_without_seeds(model.approximation))
+    else:
+        _check_size(size, n, k)
+        _limit_components(refitted, size)
+
     n_stayed = np.zeros(n)
     n_drawn = np.zeros(n)
     agreements = np.zeros(n_resamples)
@@ -211,6 +203,22 @@ def stability(
     if n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
+
+
+def _check_size(size: int, n_samples: int, n_clusters: int) -> None:
+    """Refuse parts with fewer samples than clusters."""
+    if size < n_clusters:
+        raise ValueError(
+            f"a part of {size} of {n_samples} samples cannot have {n_clusters} "
+            "clusters: raise fraction or max_samples"
+        )
+
+
+def _limit_components(model: Any, size: int) -> None:
+    """Have a map draw no more landmarks than a part has samples."""
+    number = getattr(model.approximation, "n_components", None)
+    if isinstance(number, int | np.integer):
+        model.set_params(approximation__n_components=min(int(number), size))
 
 
 def _without_seeds(approximation: Any) -> Any:
