@@ -1,4 +1,4 @@
-"""From views of the samples to kernels, or to features whose inner products approximate them."""
+"""From views of the samples to kernels, or to features that stand for them."""
 
 from mkclust.kernels.bank import KernelBank, default_bank
 from mkclust.kernels.kinds import view

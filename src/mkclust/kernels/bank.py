@@ -43,8 +43,6 @@ from mkclust.types import Array
 
 # With fewer samples, neighborhoods by rule would contain most of them.
 FEWEST_SAMPLES = 10
-# Counts in more columns than this, and with fewer nonzeros, become a sparse matrix.
-WIDE, MOST_NONZERO = 1_000, 0.1
 
 
 class KernelBank(TransformerMixin, Parameters):
@@ -76,7 +74,7 @@ class KernelBank(TransformerMixin, Parameters):
         it: see the notes. The name of a kernel or kind applies to all views, a dict
         gives them by the names of views (others go by their kinds), and a
         `mkclust.view` adds a transformer of rows.
-    scale : {"auto", "standard", "robust", "none"} or dict of str to these, default="auto"
+    scale : {"auto", "standard", "robust", "none"} or dict, default="auto"
         How columns of numbers are scaled, in all views or by the name of a view: by the
         rule of its kind, their standard deviation, the distance between their
         quartiles, or not at all. Counts, histograms, directions, categories, links and
@@ -116,8 +114,9 @@ class KernelBank(TransformerMixin, Parameters):
 
     Notes
     -----
-    The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000 columns),
-    drawn with a fixed seed; if it is zero, that is the mean of the positive distances.
+    The median is that of all pairs of at most 5,000 rows (fewer with more than 4,000
+    columns), drawn with a fixed seed; if it is zero, that is the mean of the positive
+    distances.
 
     Kinds of views, the first that fits at most 1,000 rows drawn with a fixed seed, and
     their kernels; "Gaussian" means those of the parameters:
@@ -173,7 +172,7 @@ class KernelBank(TransformerMixin, Parameters):
 
     Examples
     --------
-    One Gaussian kernel per view, and the kernels of two new samples against the thirty known ones:
+    One Gaussian kernel per view, and those of two new samples against the thirty known:
 
     >>> import numpy as np
     >>> from mkclust.kernels import KernelBank
@@ -186,7 +185,8 @@ class KernelBank(TransformerMixin, Parameters):
     (2, 2, 30)
 
     >>> views["words"] = rng.poisson(0.05, size=(30, 40)).astype(float)
-    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(views)
+    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    >>> bank = bank.set_params(rules="kind").fit(views)
     >>> bank.rules_
     {'pixels': 'table', 'words': 'sparse'}
     >>> bank.set_params(on_the_fly=True).fit_transform(views).rows(0, 4).shape
@@ -213,22 +213,25 @@ class KernelBank(TransformerMixin, Parameters):
         y : None
             Ignored; present for pipelines.
         """
-        of_bank, samples = self._read_parameters(), read_views(X)
+        of_bank = self._read_parameters()
+        samples = read_views(X)
         if min(view.shape[0] for view in samples.views.values()) < 2:
-            advice = "but the typical distance between samples takes at least two"
-            raise ValueError(f"Found n_samples=1, {advice}.")
+            raise ValueError(
+                "Found n_samples=1, but the typical distance between samples takes at "
+                "least two."
+            )
         learned = []
         chosen = choose_rules(self.rules, self.scale, samples.views)
         for name, (rule, preparation) in chosen.items():
-            view, columns = samples.views[name], samples.columns.get(name)
+            view = samples.views[name]
+            columns = samples.columns.get(name)
             warn_of_lost_digits(name, view, columns)
-            if (digest := fingerprint(view)) is None:
-                is_wide = isinstance(view, np.ndarray) and view.shape[1] > WIDE
-                is_weighted = isinstance(preparation, LogTfIdf) and is_wide
-                is_sparse = (
-                    is_weighted and np.count_nonzero(view) < MOST_NONZERO * view.size
+            digest = fingerprint(view)
+            if digest is None:
+                is_counts = isinstance(preparation, LogTfIdf)
+                view = (
+                    as_csr(view) if is_counts and _is_wide(view) else copy_array(view)
                 )
-                view = as_csr(view) if is_sparse else copy_array(view)
             each = ViewKernels(
                 name=name,
                 view=view,
@@ -252,6 +255,7 @@ class KernelBank(TransformerMixin, Parameters):
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
+        """Store what was learned of the views."""
         self._views = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
@@ -265,29 +269,26 @@ class KernelBank(TransformerMixin, Parameters):
         self.kernel_views_ = tuple(
             p for p, view in enumerate(views) for _ in view.formulas
         )
-        every = enumerate(each for view in views for each in view.neighborhoods)
-        self.neighborhoods_ = {p: each for p, each in every if each is not None}
+        found = [each for view in views for each in view.neighborhoods]
+        self.neighborhoods_ = {p: N for p, N in enumerate(found) if N is not None}
         self.n_features_in_ = sum(view.view.shape[1] for view in views)
         single = all(precision_of(view.view) == "float32" for view in views)
         self._precision = "float32" if single else "float64"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
+        """Return a view with neighborhoods, if they are asked for or by its rule."""
         n = view.view.shape[0]
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
+        share = view.rule.neighborhood_share
         # Several kernels of a view were asked for explicitly.
-        if (
-            not view.rule.neighborhood_share
-            or len(view.formulas) > 1
-            or n < FEWEST_SAMPLES
-        ):
+        if not share or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
             return view
-        return view.with_neighborhoods(
-            count_neighbors("auto", n), view.rule.neighborhood_share
-        )
+        return view.with_neighborhoods(count_neighbors("auto", n), share)
 
     @property
     def views_(self) -> dict[str, Array]:
+        """The training views."""
         return {view.name: view.view for view in self._views}
 
     @property
@@ -300,14 +301,14 @@ class KernelBank(TransformerMixin, Parameters):
         return [each for view in self._views for each in view.lone_neighborhoods()]
 
     def of_view(self, name: str) -> "KernelBank":
-        """Return a bank of one of the views; its kernels have the names that they have here."""
+        """Return a bank of one of the views, whose kernels keep their names."""
         check_is_fitted(self)
         other = copy(self)
         other._set_views(tuple(view for view in self._views if view.name == name))
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return by view which rows are zero, if these carry no information for its kernels."""
+        """Return by view which rows are zero, if these carry no information."""
         return {
             view.name: view.preparation.zero_rows(views[view.name])
             for view in self._views
@@ -363,42 +364,38 @@ class KernelBank(TransformerMixin, Parameters):
         return self._kernels(None if is_training else views)
 
     def self_similarity(self, X: Any) -> Array:
-        """Return k(x, x) of every new row and kernel, (n_kernels, n_new), to scale kernels by."""
+        """Return k(x, x) of every new row and kernel, (n_kernels, n_new)."""
         views = self._read_new(X)
         values: list[Array] = []
         for each in self._views:
             values += each.self_similarity(views[each.name], self._precision)
         diagonals = namespace(*values).stack(values)
-        return (
-            to_host(diagonals)
-            if all(view.share == 1 for view in self._views)
-            else diagonals
-        )
+        if all(view.share == 1 for view in self._views):
+            return to_host(diagonals)
+        return diagonals
 
     def _read_new(self, X: Any) -> dict[str, Array]:
-        """Return new views in the order and place of the training views, or say how they differ."""
+        """Return new views in the order and form of the training views, or refuse."""
         check_is_fitted(self)
         training = self.views_
         for each in self._views:
             # A view in a file is in memory after the bank was stored and loaded.
-            if each.fingerprint and fingerprint(each.view) not in (
-                None,
-                each.fingerprint,
-            ):
+            now = fingerprint(each.view)
+            if each.fingerprint and now is not None and now != each.fingerprint:
                 raise ValueError(
                     f"View {each.name!r} is in a file that has changed since the bank "
                     "was fitted, and new samples are compared with what it holds: fit "
                     "again, or fit on an array in memory, such as numpy.array(view)."
                 )
-        samples, n_features = (
-            read_views(X, encodings=self._encodings),
-            self.n_features_in_,
-        )
+        samples = read_views(X, encodings=self._encodings)
+        n_features = self.n_features_in_
         given = sum(view.shape[1] for view in samples.views.values())
         if list(samples.views) == list(training) == [TABLE] and given != n_features:
             # The wording that scikit-learn's checks of estimators require.
-            needs = f"{type(self).__name__} is expecting {n_features} features as input"
-            raise ValueError(f"X has {given} features, but {needs}.")
+            raise ValueError(
+                f"X has {given} features, but {type(self).__name__} is expecting "
+                f"{n_features} features as input."
+            )
         widths = {name: view.shape[1] for name, view in training.items()}
         views = match_views(samples, widths, self.columns_, "bank").views
         return {
@@ -406,7 +403,7 @@ class KernelBank(TransformerMixin, Parameters):
         }
 
     def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
-        """Compute the kernels of checked new views, or of the training views for None."""
+        """Compute the kernels of checked new views; None for the training views."""
         kernels: list[ComputedKernel] = []
         known = self._views[0].view
         n_rows = n = known.shape[0]
@@ -429,11 +426,11 @@ class KernelBank(TransformerMixin, Parameters):
         # Sparse matrices are on the host: kernels on a device are all written out
         # there.
         written = source if dense and is_foreign(known) else source.only(dense)
+        fewer = "" if new_views is None else ", or pass fewer new samples at a time"
         require_memory(
             int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
             f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
-            "pass on_the_fly=True to compute them when they are asked for"
-            f"{'' if new_views is None else ', or pass fewer new samples at a time'}",
+            f"pass on_the_fly=True to compute them when they are asked for{fewer}",
             available=free_bytes(known),
         )
         entries = written.all_rows()
@@ -445,31 +442,36 @@ class KernelBank(TransformerMixin, Parameters):
             for p, kernel in enumerate(kernels)
         ]
 
-    def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the most kernels of views, the number of samples, and their type, by shapes."""
-        formulas, samples = self._read_parameters(), read_views(X)
-        dtypes = [
-            getattr(part, "dtypes", [getattr(part, "dtype", "")])
-            for part in samples.parts
-        ]
-        single = all(
-            str(dtype).lower().endswith("float32") for each in dtypes for dtype in each
-        )
+    def planned_shape(self, X: Any) -> tuple[int, int, np.dtype]:
+        """Return the most kernels of views, the samples, and their type, by shapes."""
+        formulas = self._read_parameters()
+        samples = read_views(X)
+        single = True
+        for part in samples.parts:
+            for dtype in getattr(part, "dtypes", [getattr(part, "dtype", "")]):
+                single = single and str(dtype).lower().endswith("float32")
         dtype = np.dtype("float32" if single and self.neighbors is None else "float64")
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
-        """Say in a line per view how it was recognized, what is done to rows, and its kernels."""
+        """Say in a line per view what was recognized, is prepared and computed."""
         check_is_fitted(self)
-        requests, lines = requests_of(self.rules, self.views_), []
+        requests = requests_of(self.rules, self.views_)
+        lines = []
         for each in self._views:
-            reason = (
-                each.rule.why if requests[each.name].kernel == "auto" else "asked for"
-            )
-            lines.append(
-                printable(each.explain(None if self.rules is None else reason))
-            )
+            reason = None
+            if self.rules is not None:
+                is_recognized = requests[each.name].kernel == "auto"
+                reason = each.rule.why if is_recognized else "asked for"
+            lines.append(printable(each.explain(reason)))
         return "\n".join(lines)
+
+
+def _is_wide(view: Array) -> bool:
+    """Return whether an array has many columns with few entries that are not zero."""
+    if not isinstance(view, np.ndarray) or view.shape[1] <= 1_000:
+        return False
+    return bool(np.count_nonzero(view) < 0.1 * view.size)
 
 
 def match_views(
@@ -498,30 +500,30 @@ def match_views(
 def default_bank(
     several_views: bool, kernels: Any = "auto", scale: Any = "auto"
 ) -> KernelBank:
-    """Return the bank that an estimator asks for: one kernel per view, or all of a table."""
-    by_kind = isinstance(kernels, str) and kernels in ("auto", "on-the-fly")
-    rules = "kind" if by_kind else None if kernels == "gaussian" else kernels
-    parameters = {"rules": rules, "scale": scale, "on_the_fly": kernels == "on-the-fly"}
+    """Return the bank of an estimator: one kernel per view, or all of a table."""
+    rules = kernels
+    if isinstance(kernels, str):
+        by_kind = {"auto": "kind", "on-the-fly": "kind", "gaussian": None}
+        rules = by_kind.get(kernels, kernels)
+    on_the_fly = isinstance(kernels, str) and kernels == "on-the-fly"
+    parameters = {"rules": rules, "scale": scale, "on_the_fly": on_the_fly}
     if several_views:
         parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
     return KernelBank(**parameters)
 
 
 def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
+    """Return the same bank with the kinds of views fixed, for parts of them."""
     views = read_views(X).views
-    requests, chosen = (
-        requests_of(bank.rules, views),
-        choose_rules(bank.rules, bank.scale, views),
-    )
-    rules = {
-        name: replace(requests[name], kernel=chosen[name][0].kind) for name in views
-    }
+    requests = requests_of(bank.rules, views)
+    rules = {}
+    for name, (rule, _) in choose_rules(bank.rules, bank.scale, views).items():
+        rules[name] = replace(requests[name], kernel=rule.kind)
     return clone(bank).set_params(rules=rules)
 
 
 def expected_input(kernels: Any) -> Expected:
-    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    """Return what input the parameter ``kernels`` of an estimator asks for."""
     if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
         return "auto" if kernels == "auto" else "precomputed"
     is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)

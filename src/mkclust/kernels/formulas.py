@@ -24,6 +24,7 @@ from mkclust.data.distances import (
 )
 from mkclust.kernels.neighbors import BLOCK_ROWS
 from mkclust.linalg import (
+    EPS,
     astype,
     is_foreign,
     namespace,
@@ -42,14 +43,6 @@ from mkclust.linalg.sparse_rows import (
 from mkclust.parameters import Choice, Count, Number, Rule, check_parameter
 from mkclust.types import Array, Float
 
-# Number of rows for the median of distances that are not Euclidean, which cost more.
-MEDIAN_ROWS = 2_000
-# The local scale of a sample is its distance to this neighbor (Zelnik-Manor and Perona,
-# 2004).
-SCALE_NEIGHBOR = 7
-# Relative tolerance for rounding from the order of summation.
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-
 # Arrays with one entry or row per sample.
 Points = tuple[Array, ...]
 
@@ -60,11 +53,10 @@ def select_points(points: Points, samples: Any) -> Points:
 
 
 class Measure:
-    """A number for every pair of rows: a dissimilarity, unless a subclass says otherwise."""
+    """A number for every pair of rows: a dissimilarity, unless it is a similarity."""
 
     is_similarity: ClassVar[bool] = False
-    # Whether rows of zeros carry no information: no direction, or no entry in common
-    # with others.
+    # Whether rows of zeros carry no information: no direction, or nothing in common.
     ignores_zeros: ClassVar[bool] = False
     # The median dissimilarity of two training rows, if that is the unit.
     median: Any = None
@@ -84,12 +76,13 @@ class Measure:
 
     def compare_with_itself(self, rows: Array) -> Array:
         """Return the measure between prepared rows and themselves, in float64."""
-        xp, norms = namespace(rows), squared_norms(rows)
+        xp = namespace(rows)
+        norms = squared_norms(rows)
         return xp.ones_like(norms) if self.is_similarity else xp.zeros_like(norms)
 
 
 def _precision(rows: Array) -> str:
-    """Return in which precision points are compared: on the host always in double precision."""
+    """Return in which precision points are compared: on the host, in double."""
     return precision_of(rows) if is_foreign(rows) else "float64"
 
 
@@ -102,20 +95,23 @@ class SquaredDistance(Measure):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "SquaredDistance":
+        """Learn the middle of the rows, and their median distance."""
         origin = middle(rows)
-        # Only the rows that are drawn anyway are converted to float64 on a device.
-        some = drawn_rows(rows) if is_foreign(rows) else rows
-        return cls(
-            to_host(origin), median_distance(name, subtract_origin(origin, some))
-        )
+        if is_foreign(rows):
+            # Only the rows that are drawn anyway are converted to float64.
+            rows = drawn_rows(rows)
+        median = median_distance(name, subtract_origin(origin, rows))
+        return cls(to_host(origin), median)
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
+        """Return rows in units of the median distance, and their squared norms."""
         moved = subtract_origin(to_device(self.origin, rows), rows) / self.median
         precision = _precision(rows)
         moved = astype(moved, precision)
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
+        """Return the squared distances of all pairs."""
         return squared_distances(x[0], y[0], x[1][:, None] + y[1])
 
 
@@ -128,10 +124,13 @@ class InnerProduct(Measure):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "InnerProduct":
+        """Learn the mean squared norm."""
         return cls(mean_squared_norm(name, rows))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        return (astype(astype(rows, "float64") / self.scale**0.5, _precision(rows)),)
+        """Return rows in units of their root mean squared norm."""
+        scaled = astype(rows, "float64") / self.scale**0.5
+        return (astype(scaled, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:
         return squared_norms(rows) / self.scale
@@ -143,6 +142,7 @@ class Cosine(Measure):
     is_similarity = ignores_zeros = True
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
+        """Return rows of unit length."""
         unit = divide_rows(astype(rows, "float64"), safe_norms(rows))
         return (astype(unit, _precision(rows)),)
 
@@ -156,7 +156,9 @@ class _OnHost(Measure):
     _compare_rows: Any  # a method of two arrays of rows
 
     def compare(self, x: Points, y: Points) -> Array:
-        A, B = to_host(dense_rows(x[0])), y[0]
+        """Return the measure for all pairs, on the device of the points."""
+        A = to_host(dense_rows(x[0]))
+        B = y[0]
         parts = row_ranges(B.shape[0], B.shape[1], None, BLOCK_ROWS)
         blocks = (to_host(dense_rows(select(B, part))) for part in parts)
         compared = [self._compare_rows(A, block) for block in blocks]
@@ -164,17 +166,18 @@ class _OnHost(Measure):
 
 
 class Jaccard(_OnHost):
-    """The sum of the smaller entries of two rows divided by that of the larger; 1 for zeros."""
+    """The sum of the smaller entries of two rows over that of the larger."""
 
     is_similarity = ignores_zeros = True
 
     def _compare_rows(self, A: Float, B: Float) -> Float:
-        A, B = nonnegative(A), nonnegative(B)
-        sums, differences = (
-            A.sum(axis=1)[:, None] + B.sum(axis=1),
-            cdist(A, B, "cityblock"),
-        )
-        smaller, larger = nonnegative(sums - differences), sums + differences
+        """Return the shares of all pairs, by sums and differences."""
+        A = nonnegative(A)
+        B = nonnegative(B)
+        sums = A.sum(axis=1)[:, None] + B.sum(axis=1)
+        differences = cdist(A, B, "cityblock")
+        smaller = nonnegative(sums - differences)
+        larger = sums + differences
         return np.where(larger > 0, smaller / np.where(larger > 0, larger, 1.0), 1.0)
 
 
@@ -186,7 +189,9 @@ class CityBlock(_OnHost):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> Self:
-        unit, samples = cls(), some_rows(np.arange(rows.shape[0]), MEDIAN_ROWS)
+        """Learn the median of some rows: these distances take long."""
+        unit = cls()
+        samples = some_rows(np.arange(rows.shape[0]), 2_000)
         some = select_points(unit.points(rows), samples)
         pairs = to_host(unit.compare(some, some))[np.triu_indices(len(samples), 1)]
         if not pairs.any():
@@ -195,32 +200,33 @@ class CityBlock(_OnHost):
                 "zero from each other, so the view says nothing about the clusters; "
                 "leave it out."
             )
-        return replace(
-            unit, median=float(np.median(pairs)) or float(pairs[pairs > 0].mean())
-        )
+        median = float(np.median(pairs)) or float(pairs[pairs > 0].mean())
+        return replace(unit, median=median)
 
     def _compare_rows(self, A: Float, B: Float) -> Float:
         return cdist(A, B, "cityblock") / self.median
 
 
 class ChiSquared(CityBlock):
-    """The sum of (x - y)^2 / (x + y) over nonnegative columns, in units of the median."""
+    """The sum of (x - y)^2 / (x + y) over nonnegative columns, over its median."""
 
     def _compare_rows(self, A: Float, B: Float) -> Float:
         return -additive_chi2_kernel(nonnegative(A), nonnegative(B)) / self.median
 
 
-class GivenRows(Measure):
+class GivenMatrix(Measure):
     """A view that is already a square matrix: one column per training sample."""
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
+        """Return rows, and the columns that they would be."""
         return rows, np.arange(rows.shape[0])
 
     def compare(self, x: Points, y: Points) -> Array:
+        """Return some columns of the matrix."""
         return astype(dense_rows(select(x[0], y[1], axis=1)), "float64")
 
 
-class GivenDistance(GivenRows, CityBlock):
+class GivenDistance(GivenMatrix, CityBlock):
     """Distances that a view consists of, in units of their median."""
 
     def compare(self, x: Points, y: Points) -> Array:
@@ -228,7 +234,7 @@ class GivenDistance(GivenRows, CityBlock):
 
 
 @dataclass(frozen=True)
-class GivenSimilarity(GivenRows):
+class GivenSimilarity(GivenMatrix):
     """Similarities that a view consists of: a precomputed kernel."""
 
     is_similarity = True
@@ -237,20 +243,22 @@ class GivenSimilarity(GivenRows):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "GivenSimilarity":
+        """Learn the diagonal."""
         return cls(_diagonal(rows))
 
     def compare_with_itself(self, rows: Array) -> Array:
         """Return the diagonal; for new samples NaN, unless it follows from the fit."""
-        n, known = len(self.diagonal), self.diagonal
+        known = self.diagonal
+        n = len(known)
         if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
-            constant = (
-                known[0] if np.ptp(known) <= ROUNDING * np.abs(known).max() else np.nan
-            )
-            known = np.full(rows.shape[0], constant)
+            # Equal but for rounding from the order of summation.
+            is_constant = np.ptp(known) <= 64 * EPS * np.abs(known).max()
+            known = np.full(rows.shape[0], known[0] if is_constant else np.nan)
         return to_device(known, dense_rows(rows[:1, :]), "float64")
 
 
 def _diagonal(rows: Array) -> Float:
+    """Return the diagonal of a matrix, on the host."""
     if is_foreign(rows):
         return to_host(namespace(rows).linalg.diagonal(rows))
     return np.asarray(rows.diagonal(), np.float64)
@@ -265,17 +273,21 @@ class LocalDistance(SquaredDistance):
 
     @classmethod
     def learn(cls, name: str, rows: Array) -> "LocalDistance":
+        """Learn the scales of the training samples, and what distances need."""
         known = SquaredDistance.learn(name, rows)
         moved = known.points(rows)[0]
         return cls(known.origin, known.median, scales=_local_scales(moved, moved))
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
-        (moved, norms), scales = super().points(rows), self.scales
+        """Return rows, their squared norms and local scales."""
+        moved, norms = super().points(rows)
+        scales = self.scales
         if training is not None:
             scales = _local_scales(moved, training[0], known=scales)
         return moved, norms, to_device(scales, norms, precision_of(norms))
 
     def compare(self, x: Points, y: Points) -> Array:
+        """Return distances in units of both scales."""
         # One scale at a time, for their product may be too small.
         return super().compare(x, y) / x[2][:, None] / y[2]
 
@@ -318,6 +330,7 @@ class Exponential(Formula):
     rate: float = 1.0
 
     def entries(self, compared: Array) -> Array:
+        """Return the kernel, given dissimilarities."""
         exponents = super().entries(compared) * -self.rate
         if is_foreign(exponents):
             return namespace(compared).exp(exponents)
@@ -326,12 +339,13 @@ class Exponential(Formula):
 
 def polynomial(offset: float, degree: int) -> Formula:
     """Return the polynomial kernel of an offset and a degree."""
-    name = f"polynomial {f'{offset:g}+' if offset else ''}xy ^{degree}"
-    return Formula(name, "product", offset, degree)
+    added = f"{offset:g}+" if offset else ""
+    return Formula(f"polynomial {added}xy ^{degree}", "product", offset, degree)
 
 
 # The inner product of rows, and that of rows of unit length.
-LINEAR, COSINE = Formula("linear", "product"), Formula("cosine", "cosine")
+LINEAR = Formula("linear", "product")
+COSINE = Formula("cosine", "cosine")
 # The Gaussian kernel of distances that are given instead of rows.
 DISTANCES = Exponential(
     "gaussian of these distances", "given distance", degree=2, rate=0.5
@@ -341,6 +355,7 @@ SIMILARITIES = Formula("similarities as they are", "given similarity")
 
 
 def _are_polynomials(value: Any) -> bool:
+    """Return whether something is a sequence of pairs that make kernels."""
     # With a negative offset the kernel may not be positive semidefinite.
     pairs: Any = value if hasattr(value, "__len__") else [None]
     are_pairs = all(hasattr(pair, "__len__") and len(pair) == 2 for pair in pairs)
@@ -348,27 +363,26 @@ def _are_polynomials(value: Any) -> bool:
 
 
 def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
-    """Return the kernels of a view that parameters ask for, or say which cannot be used and why."""
-    if not hasattr(widths, "__len__") or not all(
-        map(Number(0, open_low=True).holds, widths)
-    ):
-        advice = (
-            "pass a sequence of numbers greater than 0, one for each Gaussian kernel"
+    """Return the kernels of a view that parameters ask for, or say what is wrong."""
+    is_width = Number(0, open_low=True).holds
+    if not hasattr(widths, "__len__") or not all(map(is_width, widths)):
+        raise ValueError(
+            f"widths={widths!r}: pass a sequence of numbers greater than 0, one for "
+            "each Gaussian kernel"
         )
-        raise ValueError(f"widths={widths!r}: {advice}")
     advice = (
         "pass pairs of an offset of at least 0 and a degree, an integer of at least 1"
     )
     check_parameter("polynomials", polynomials, Rule(_are_polynomials, advice))
     check_parameter("linear", linear, Choice(("linear", "cosine", None)))
-    formulas: list[Formula] = [
-        Exponential(f"gaussian x{width:g}", "distance", rate=0.5 / width**2)
-        for width in map(float, widths)
-    ]
-    formulas += [
-        polynomial(float(offset), int(degree)) for offset, degree in polynomials
-    ]
-    formulas += [LINEAR if linear == "linear" else COSINE] if linear else []
+    formulas: list[Formula] = []
+    for width in map(float, widths):
+        name = f"gaussian x{width:g}"
+        formulas.append(Exponential(name, "distance", rate=0.5 / width**2))
+    for offset, degree in polynomials:
+        formulas.append(polynomial(float(offset), int(degree)))
+    if linear is not None:
+        formulas.append(LINEAR if linear == "linear" else COSINE)
     if not formulas:
         problem = "widths and polynomials are empty and linear is None"
         raise ValueError(f"{problem}, which leaves no kernel; ask for at least one.")
@@ -376,26 +390,30 @@ def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, 
 
 
 def nonnegative(rows: Array) -> Array:
-    """Return rows with zeros for negative entries, which new rows may have; NaN stays NaN."""
+    """Return rows with zeros for negative entries, which new rows may have."""
     xp = namespace(rows)
     return xp.where(rows < 0, xp.zeros_like(rows), rows)
 
 
 def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
-    """Return the local scales of training rows, or of new rows, given those of training rows."""
-    n, scales = training.shape[0], []
-    rank = max(1, min(SCALE_NEIGHBOR, n - 1)) - (known is not None)
+    """Return the local scales of rows, those of training rows known if they are new.
+
+    It is the distance to the seventh neighbor (Zelnik-Manor and Perona, 2004).
+    """
+    n = training.shape[0]
+    others = astype(training, "float64")
+    rank = max(1, min(7, n - 1))
+    if known is not None:
+        rank -= 1  # new samples are not among their neighbors
+    scales = []
     for part in row_ranges(rows.shape[0], n, training, BLOCK_ROWS):
-        some, others = (
-            astype(each, "float64") for each in (select(rows, part), training)
-        )
+        some = astype(select(rows, part), "float64")
         squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
         positive = np.where(squared > 0, squared, np.inf).min(axis=1)
         found = np.sqrt(np.where(at_rank > 0, at_rank, positive))
         if known is not None:
-            found = np.where(
-                squared.min(axis=1) <= 0, known[squared.argmin(axis=1)], found
-            )
+            is_known = squared.min(axis=1) <= 0
+            found = np.where(is_known, known[squared.argmin(axis=1)], found)
         scales.append(found)
     return np.concatenate(scales)

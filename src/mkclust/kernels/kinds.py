@@ -1,4 +1,4 @@
-"""The rule of every view: its kernel and preparation, by name or recognized by its numbers."""
+"""The rule of every view: its kernel and preparation, by name or by its numbers."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -39,21 +39,6 @@ from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.text import did_you_mean
 from mkclust.types import Array, Float
 
-# A view is sparse if fewer of its entries than this share are not zero.
-SPARSE_SHARE = 0.1
-# Rows are histograms if the standard deviation of their sums is at most this share of
-# the mean.
-EQUAL_SUMS = 0.01
-# Rows are directions if that of their lengths is at most this share of the mean.
-EQUAL_LENGTHS = 1e-3
-# Row sums of histograms vary by at most this share of those of as many unrelated
-# columns.
-RELATED = 0.5
-# Columns of a table with at most this number of columns have different units.
-FEW_COLUMNS = 20
-# So have those of a table with at most this number, if their spreads differ by this
-# factor.
-SOME_COLUMNS, FAR_APART = 100, 1_000.0
 # Two entries of a symmetric matrix differ by at most this share of the largest.
 SYMMETRIC = 1e-6
 # Kernels that also compare samples that are far from each other contain a third of
@@ -61,15 +46,11 @@ SYMMETRIC = 1e-6
 NEARBY = 1 / 3
 # Views whose entries belong to pairs of samples.
 OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
-# A column with more distinct values than this holds numbers, not categories,
-MOST_LEVELS = 20
-# if they are more than this share of the rows.
-LEVELS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class view:  # noqa: N801 - written like a function, as a value of the parameter ``kernels``
-    """What to make of one view: rows by a scikit-learn transformer, then a kernel by its name.
+    """What to make of one view: rows by a transformer, then a kernel by its name.
 
     Parameters
     ----------
@@ -87,11 +68,12 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
     >>> from sklearn.preprocessing import StandardScaler
     >>> from mkclust import AverageKKM, view
     >>> rng = np.random.default_rng(0)
-    >>> views = {"lab": rng.normal(size=(30, 4)) * [1, 10, 100, 1000], "text": rng.random((30, 9))}
-    >>> wishes = {"lab": view(StandardScaler(), "gaussian"), "text": "cosine"}
+    >>> lab = rng.normal(size=(30, 4)) * [1, 10, 100, 1000]
+    >>> views = {"lab": lab, "text": rng.random((30, 9))}
+    >>> wishes = {"lab": view(StandardScaler(), "linear"), "text": "cosine"}
     >>> model = AverageKKM(2, kernels=wishes, random_state=0).fit(views)
     >>> print(model.bank_.explain())
-    lab: gaussian (asked for); rows by StandardScaler(); gaussian x1, median distance 2.71
+    lab: linear (asked for); rows by StandardScaler(); linear
     text: cosine (asked for); rows of unit length; cosine
     """
 
@@ -100,12 +82,13 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
 
 
 class ViewProfile:
-    """Some rows of a view, and the properties that decide its kind, as `Rule.why` says them."""
+    """Some rows of a view, and the properties that decide its kind."""
 
-    # None if columns are no samples.
     def __init__(self, view: Array, n_samples: int | None):
-        self.view, self.n_samples = view, n_samples
-        indices, self.raw_rows = sampled_indices(view), sampled_rows(view)
+        self.view = view
+        self.n_samples = n_samples  # None if columns are no samples
+        indices = sampled_indices(view)
+        self.raw_rows = sampled_rows(view)
         # Kinds do not depend on the unit of a view.
         unit = float(np.abs(self.raw_rows).max(initial=0)) or 1.0
         self.rows: Float = self.raw_rows / unit
@@ -120,56 +103,63 @@ class ViewProfile:
         self.is_of_pairs = self.is_nonnegative and self.is_symmetric
 
     def are_distances(self) -> bool:
+        """Return whether entries are distances: a zero diagonal, few other zeros."""
+        if not self.is_of_pairs or self.diagonal.any():
+            return False
         n = self.view.shape[0]
-        return (
-            self.is_of_pairs
-            and not self.diagonal.any()
-            and (self.share_of_zeros - 1 / n) < 0.5 * (1 - 1 / n)
-        )
+        return (self.share_of_zeros - 1 / n) < 0.5 * (1 - 1 / n)
 
     def is_graph(self) -> bool:
+        """Return whether entries are links, mostly zero."""
         return self.is_of_pairs and self.share_of_zeros > 0.5 and bool(self.rows.any())
 
     def is_sparse(self) -> bool:
-        return (
-            self.is_nonnegative
-            and self.share_of_zeros > 1 - SPARSE_SHARE
-            and bool(np.mean(self.rows.any(axis=1)) > 0.5)
-        )
+        """Return whether fewer than a tenth of the entries are not zero."""
+        if not self.is_nonnegative or self.share_of_zeros <= 0.9:
+            return False
+        return bool(np.mean(self.rows.any(axis=1)) > 0.5)
 
     def is_binary(self) -> bool:
+        """Return whether there are two values only."""
         rows = self.rows
         return bool(np.all((rows == rows.min()) | (rows == rows.max())))
 
     def are_histograms(self) -> bool:
+        """Return whether sums of rows are equal, unlike those of unrelated columns."""
         if not self.is_nonnegative:
             return False
-        sums, of_unrelated = self.rows.sum(axis=1), np.sqrt(self.rows.var(axis=0).sum())
-        return _are_about_equal(sums, EQUAL_SUMS) and bool(
-            sums.std() <= RELATED * of_unrelated
-        )
+        sums = self.rows.sum(axis=1)
+        of_unrelated = np.sqrt(self.rows.var(axis=0).sum())
+        if sums.std() > 0.5 * of_unrelated:
+            return False
+        return _are_about_equal(sums, 0.01)
 
     def are_directions(self) -> bool:
+        """Return whether lengths of rows are equal, with entries of both signs."""
         if self.is_nonnegative or self.rows.max() <= 0 or self.rows.shape[1] < 2:
             return False
-        return _are_about_equal(np.linalg.norm(self.rows, axis=1), EQUAL_LENGTHS)
+        return _are_about_equal(np.linalg.norm(self.rows, axis=1), 1e-3)
 
     def has_units(self) -> bool:
-        spreads, n_columns = self.rows.std(axis=0), self.rows.shape[1]
+        """Return whether columns have units: few, or some whose spreads differ much."""
+        n_columns = self.rows.shape[1]
+        if n_columns <= 20:
+            return True
+        spreads = self.rows.std(axis=0)
         varying = spreads[spreads > 0]
-        are_far_apart = varying.size > 0 and varying.max() >= FAR_APART * varying.min()
-        return n_columns <= FEW_COLUMNS or bool(
-            n_columns <= SOME_COLUMNS and are_far_apart
-        )
+        if n_columns > 100 or not varying.size:
+            return False
+        return bool(varying.max() >= 1000 * varying.min())
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
+    """Return whether the deviation of numbers is at most a share of their mean."""
     return bool(numbers.mean() > 0 and numbers.std() <= share * numbers.mean())
 
 
 @dataclass(frozen=True)
-class Rule:
-    """The kernels of views of one kind, or of views whose kernel is requested by name."""
+class ViewRule:
+    """The kernels of views of one kind, or of a kernel requested by name."""
 
     kind: str  # the kind, or the name of the kernel
     # Its one kernel; None for the kernels that the bank makes of every view.
@@ -187,10 +177,12 @@ class Rule:
 
     @property
     def by_name(self) -> bool:
+        """Whether it is asked for by name, and recognized in no view."""
         return self.fits is None
 
     @property
     def takes_any_numbers(self) -> bool:
+        """Whether rows may hold any numbers."""
         return not (self.is_nonnegative or self.of_pairs or self.preparation is OneHot)
 
     @property
@@ -200,24 +192,24 @@ class Rule:
 
     @property
     def has_units(self) -> bool:
-        """Whether columns are numbers whose units matter, so that they can be scaled."""
-        as_they_are = (
-            self.by_name and self.preparation is Preparation and self.takes_any_numbers
-        )
-        return as_they_are or issubclass(self.preparation, ScaleColumns)
+        """Whether columns are numbers with units, so that they can be scaled."""
+        if issubclass(self.preparation, ScaleColumns):
+            return True
+        is_prepared = self.preparation is not Preparation
+        return self.by_name and not is_prepared and self.takes_any_numbers
 
 
 # Rules are tried in order; the first that fits is used.
-RULES: dict[str, Rule] = {
+RULES: dict[str, ViewRule] = {
     rule.kind: rule
     for rule in (
-        Rule(
+        ViewRule(
             "categories",
             COSINE,  # the share of equal categories
             fits=lambda profile: is_one_hot(profile.rows),
             why="groups of columns with one mark in every row",
         ),
-        Rule(
+        ViewRule(
             "distances",
             DISTANCES,
             fits=ViewProfile.are_distances,
@@ -226,7 +218,7 @@ RULES: dict[str, Rule] = {
             is_definite=False,
             **OF_PAIRS,
         ),
-        Rule(
+        ViewRule(
             "graph",
             COSINE,
             LinkedToItself,
@@ -234,7 +226,7 @@ RULES: dict[str, Rule] = {
             why="a symmetric matrix, nonnegative and mostly zero",
             **OF_PAIRS,
         ),
-        Rule(
+        ViewRule(
             "sparse",
             COSINE,
             LogTfIdf,
@@ -243,8 +235,8 @@ RULES: dict[str, Rule] = {
             neighborhood_share=1.0,
             is_nonnegative=True,
         ),
-        Rule("binary", fits=ViewProfile.is_binary, why="two values only"),
-        Rule(
+        ViewRule("binary", fits=ViewProfile.is_binary, why="two values only"),
+        ViewRule(
             "histogram",
             preparation=SquareRootsOfShares,
             fits=ViewProfile.are_histograms,
@@ -252,50 +244,51 @@ RULES: dict[str, Rule] = {
             is_nonnegative=True,
             neighborhood_share=NEARBY,
         ),
-        Rule(
+        ViewRule(
             "directions",
             COSINE,
             fits=ViewProfile.are_directions,
             why="all rows of one length, with entries of both signs",
             neighborhood_share=NEARBY,
         ),
-        Rule(
+        ViewRule(
             "components",
             preparation=KeepColumnScale,
             fits=lambda profile: are_components(profile.view),
-            why="uncorrelated columns whose spreads fall, as those of principal components",
+            why="uncorrelated columns whose spreads fall, "
+            "as those of principal components",
             neighborhood_share=NEARBY,
         ),
-        Rule(
+        ViewRule(
             "table",
             preparation=ScaleColumns,
             fits=ViewProfile.has_units,
             why="few columns, or columns whose spreads differ by orders of magnitude",
             neighborhood_share=NEARBY,
         ),
-        Rule(
+        ViewRule(
             "dense",
             preparation=LimitColumnScale,
             fits=lambda profile: True,
             why="none of the other kinds",
             neighborhood_share=NEARBY,
         ),
-        Rule("gaussian"),
-        Rule(
+        ViewRule("gaussian"),
+        ViewRule(
             "self-tuning",
             Exponential("self-tuning", "local distance"),
             is_definite=False,
         ),
-        Rule("linear", LINEAR),
-        Rule("cosine", COSINE, UnitRows),
-        Rule("polynomial", polynomial(1.0, 2)),
-        Rule("laplacian", Exponential("laplacian", "city block")),
-        Rule("chi2", Exponential("chi2", "chi squared"), is_nonnegative=True),
-        Rule("hellinger", COSINE, SquareRootsOfShares, is_nonnegative=True),
-        Rule("jaccard", Formula("jaccard", "jaccard"), is_nonnegative=True),
-        Rule("overlap", COSINE, OneHot),
-        Rule("from_distances", DISTANCES, is_definite=False, **OF_PAIRS),
-        Rule("precomputed", SIMILARITIES, of_pairs=True, is_definite=False),
+        ViewRule("linear", LINEAR),
+        ViewRule("cosine", COSINE, UnitRows),
+        ViewRule("polynomial", polynomial(1.0, 2)),
+        ViewRule("laplacian", Exponential("laplacian", "city block")),
+        ViewRule("chi2", Exponential("chi2", "chi squared"), is_nonnegative=True),
+        ViewRule("hellinger", COSINE, SquareRootsOfShares, is_nonnegative=True),
+        ViewRule("jaccard", Formula("jaccard", "jaccard"), is_nonnegative=True),
+        ViewRule("overlap", COSINE, OneHot),
+        ViewRule("from_distances", DISTANCES, is_definite=False, **OF_PAIRS),
+        ViewRule("precomputed", SIMILARITIES, of_pairs=True, is_definite=False),
     )
 }
 RULES["categorical"] = RULES["overlap"]  # another name
@@ -308,23 +301,27 @@ SCALES: dict[str, type[Preparation]] = {
 }
 
 
-def kind_of(profile: ViewProfile) -> Rule:
+def kind_of(profile: ViewProfile) -> ViewRule:
     """Return the first rule that fits the profile of a view."""
     return next(rule for rule in RULES.values() if rule.fits and rule.fits(profile))
 
 
 def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
-    """Return the request for each view by the rules of a `KernelBank`; "auto" uses its kind."""
+    """Return the request for each view by the rules of a `KernelBank`."""
     if not isinstance(rules, Mapping):
-        asked = "gaussian" if rules is None else "auto" if rules == "kind" else rules
+        of_all = {None: "gaussian", "kind": "auto"}
+        is_name = rules is None or isinstance(rules, str)
+        asked = of_all.get(rules, rules) if is_name else rules
         rules = dict.fromkeys(names, asked)
     _check_names("rule", rules, names)
-    asked = {name: rules.get(name, "auto") for name in names}
-    requests = {
-        name: a if isinstance(a, view) else view(kernel=a) for name, a in asked.items()
-    }
+    requests = {}
+    for name in names:
+        request = rules.get(name, "auto")
+        requests[name] = request if isinstance(request, view) else view(kernel=request)
+
     for name, request in requests.items():
-        transformer, kernel = request.preprocess, request.kernel
+        transformer = request.preprocess
+        kernel = request.kernel
         if not isinstance(kernel, str) or kernel not in ("auto", *RULES):
             kernels = ", ".join(map(repr, ["auto", *RULES]))
             raise ValueError(
@@ -346,6 +343,7 @@ def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
 
 
 def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> None:
+    """Refuse names of views that there are not."""
     for name in asked:
         if name not in names:
             raise ValueError(
@@ -367,22 +365,22 @@ def check_scale(scale: Any) -> None:
 
 def choose_rules(
     rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
-) -> dict[str, tuple[Rule, Preparation]]:
-    """Return the rule and preparation of every view; with `of_rows`, columns are no samples."""
+) -> dict[str, tuple[ViewRule, Preparation]]:
+    """Return the rule and preparation of every view, perhaps only of its rows."""
     scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
     _check_names("scale", scales, views)
     chosen = {}
     for name, request in requests_of(rules, views).items():
         n_samples = None if of_rows else views[name].shape[0]
-        chosen[name] = _choose(
-            name, request, scales.get(name, "auto"), views[name], n_samples
-        )
+        its_scale = scales.get(name, "auto")
+        chosen[name] = _choose(name, request, its_scale, views[name], n_samples)
     return chosen
 
 
 def _choose(
     name: str, request: view, scale: str, rows: Array, n_samples: int | None
-) -> tuple[Rule, Preparation]:
+) -> tuple[ViewRule, Preparation]:
+    """Return the rule and preparation of one view."""
     preprocessed = None
     if request.preprocess is not None:
         preprocessed = Preprocessed.fitted(request.preprocess, name, rows)
@@ -403,40 +401,37 @@ def _choose(
             )
     is_scaled = scale in SCALES and rule.has_units
     preparation = (SCALES[scale] if is_scaled else rule.preparation).learn(rows)
-    return rule, replace(
-        preprocessed, then=preparation
-    ) if preprocessed else preparation
+    if preprocessed is not None:
+        preparation = replace(preprocessed, then=preparation)
+    return rule, preparation
 
 
 def learn_preparations(
     rules: Any, scale: Any, views: Mapping[str, Array]
 ) -> dict[str, Preparation]:
-    """Learn how rows of views are prepared before they are mapped, from some of the rows."""
+    """Learn from some rows of views how they are prepared before they are mapped."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
     return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
 
 
 def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
-    """Return rules that name the views of components, which show in all of their rows alone.
+    """Return rules that name the views of components, which only all rows show.
 
     Only arrays are looked at, in memory, mapped or on a device.
     """
     asked = requests_of(rules, views)
-    found = [
-        name
-        for name, rows in views.items()
-        if asked[name] == view()
-        and (isinstance(rows, np.ndarray) or is_foreign(rows))
-        and are_components(rows)
-    ]
-    return (
-        asked | {name: view(kernel="components") for name in found} if found else rules
-    )
+    found = {}
+    for name, rows in views.items():
+        is_array = isinstance(rows, np.ndarray) or is_foreign(rows)
+        if asked[name] == view() and is_array and are_components(rows):
+            found[name] = view(kernel="components")
+    return asked | found if found else rules
 
 
-def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
-    """Return why a rule does not suit a view, "" if it does, and what to do about it."""
-    n_columns, given_sparse = profile.view.shape[1], issparse(profile.view)
+def _problem(rule: ViewRule, profile: ViewProfile) -> tuple[str, str]:
+    """Return why a rule does not suit a view, "" if it does, and what to do."""
+    n_columns = profile.view.shape[1]
+    given_sparse = issparse(profile.view)
     another = "choose another kernel"
     if profile.n_samples is None and not rule.has_features:
         return (
@@ -452,10 +447,8 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
             "pass its .toarray() if zeros are distances, or choose the kind 'graph' "
             "for links",
         )
-    # Distances may be rounded.
-    if rule.is_nonnegative and profile.rows.min() < (
-        -SYMMETRIC if rule.of_pairs else 0
-    ):
+    least = -SYMMETRIC if rule.of_pairs else 0  # distances may be rounded
+    if rule.is_nonnegative and profile.rows.min() < least:
         return "takes no negative entries: found some", another
     if rule.of_pairs and rule.by_name and not profile.is_symmetric:
         return (
@@ -467,17 +460,20 @@ def _problem(rule: Rule, profile: ViewProfile) -> tuple[str, str]:
         found = "has a zero diagonal: found other entries there"
         return found, "pass similarities with kernels='precomputed'"
     if rule.preparation is OneHot and given_sparse and not is_one_hot(profile.raw_rows):
-        found = "has a column of zeros and ones for each category of a sparse view: found others"
-        return found, "pass its .toarray() if columns are categories"
+        return (
+            "has a column of zeros and ones for each category of a sparse view: found "
+            "others",
+            "pass its .toarray() if columns are categories",
+        )
     if rule.preparation is OneHot and not given_sparse:
-        most = max(MOST_LEVELS, LEVELS_SHARE * len(profile.rows))
+        # Columns with more values hold numbers, not categories.
+        most = max(20, len(profile.rows) / 2)
         for column, values in enumerate(profile.raw_rows.T):
-            if (levels := len(np.unique(values))) > most:
-                found = (
-                    f"found {levels} in column {column}, of {len(profile.rows)} rows"
+            levels = len(np.unique(values))
+            if levels > most:
+                return (
+                    f"has few values per column: found {levels} in column {column}, of "
+                    f"{len(profile.rows)} rows",
+                    "choose a kernel of numbers, such as 'gaussian', or bin the column",
                 )
-                advice = (
-                    "choose a kernel of numbers, such as 'gaussian', or bin the column"
-                )
-                return f"has few values per column: {found}", advice
     return "", ""

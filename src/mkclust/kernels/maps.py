@@ -1,4 +1,4 @@
-"""Feature maps: few columns whose inner products approximate a Gaussian kernel, or are one."""
+"""Feature maps: few columns whose inner products are, or are about, a kernel."""
 
 from dataclasses import field
 from typing import Any, Literal
@@ -37,21 +37,12 @@ from mkclust.linalg.sparse_rows import (
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
 
-# Landmarks by k-means are learned from this number of rows, or this number per landmark
-# if more.
-KMEANS_ROWS, ROWS_PER_LANDMARK = 20_000, 10
-# Number of rows for the median distance of more than 5,000, not to take longer than the
-# features.
-MEDIAN_ROWS = 1_000
-# Directions of the landmarks' kernel below this share of the largest are rounding.
-RANK_TOLERANCE = 1e-12
-
 
 class _FeatureMap(TransformerMixin, Parameters):
-    """Checked rows in, features of the same precision out, on the device of the rows."""
+    """Checked rows in, features of the same number type out, on their device."""
 
     def _check(self, X: Any, *, reset: bool) -> Array:
-        """Return rows as float32 or float64, checked by scikit-learn or in its words."""
+        """Return rows as float32 or float64, checked as scikit-learn does."""
         if not reset:
             check_is_fitted(self)
         if not is_foreign(X):
@@ -61,7 +52,8 @@ class _FeatureMap(TransformerMixin, Parameters):
             return as_csr(X) if issparse(X) else X
         # Only the shape is checked on the host.
         validate_data(self, np.zeros((min(X.shape[0], 1), *X.shape[1:])), reset=reset)
-        X, xp = as_floats(X, "X"), namespace(X)
+        X = as_floats(X, "X")
+        xp = namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
             problem = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
             raise ValueError(
@@ -70,7 +62,7 @@ class _FeatureMap(TransformerMixin, Parameters):
         return X
 
     def self_similarity(self, X: Any) -> Array:
-        """Return k(x, x) of rows, which features of a Gaussian kernel approximate: always one."""
+        """Return k(x, x) of rows by a Gaussian kernel: always one."""
         return namespace(X).ones_like(squared_norms(X))
 
 
@@ -141,38 +133,43 @@ class Nystroem(_FeatureMap):
         moved = subtract_origin(self._origin, X)
         if stored_entries(moved).any():
             mean_squared_norm("X", moved)  # refuses entries that cannot be squared
-        self.median_ = median_distance("", moved, drawn=MEDIAN_ROWS)
+        # Of few rows if there are many, not to take longer than the features.
+        self.median_ = median_distance("", moved, drawn=1_000)
         if self.landmarks == "uniform":
-            self.landmarks_ = X[
-                np.sort(rng.choice(n, self.n_components, replace=False))
-            ]
+            drawn = rng.choice(n, self.n_components, replace=False)
+            self.landmarks_ = X[np.sort(drawn)]
         else:
-            most = min(n, max(KMEANS_ROWS, ROWS_PER_LANDMARK * self.n_components))
-            some = X if most == n else X[np.sort(rng.choice(n, most, replace=False))]
+            some = X
+            most = max(20_000, 10 * self.n_components)
+            if most < n:
+                some = X[np.sort(rng.choice(n, most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             self.landmarks_ = means.cluster_centers_
         # In float64: small eigenvalues decide about the rank.
         Z = subtract_origin(self._origin, self.landmarks_)
         values, U = eigh(self._similarities(Z, Z))
-        significant = (
-            values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
-        )
+        # Smaller directions are rounding.
+        tolerance = max(1e-12, 10 * np.finfo(X.dtype).eps)
+        significant = values > tolerance * values[-1]
         self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return features, (n_samples, at most n_components), in the rows' place and precision."""
-        X, Z = self._check(X, reset=False), self.landmarks_
+        """Return features, (n_samples, at most n_components), like the rows."""
+        X = self._check(X, reset=False)
+        Z = self.landmarks_
         precision = precision_of(X)
         if self._origin.any():
-            X, Z = dense_rows(X), np.subtract(Z, self._origin)
+            X = dense_rows(X)
             X = X - to_device(self._origin, X, precision)
+            Z = np.subtract(Z, self._origin)
         S = self._similarities(X, to_device(Z, X, precision))
         return S @ to_device(self._whitening, S, precision)
 
     def _similarities(self, X: Array, Z: Array) -> Array:
-        """Return the Gaussian kernel between rows measured from the origin, in their precision."""
-        scale, xp = -0.5 / float(self.width * self.median_) ** 2, namespace(X)
+        """Return the Gaussian kernel between rows measured from the origin."""
+        xp = namespace(X)
+        scale = -0.5 / float(self.width * self.median_) ** 2
         exponents = row_products(X, Z * (-2 * scale))
         exponents += astype(scale * squared_norms(X), precision_of(X))[:, None]
         exponents += astype(scale * squared_norms(Z), precision_of(X))
@@ -181,7 +178,7 @@ class Nystroem(_FeatureMap):
 
 
 class Linear(_FeatureMap):
-    """Take a view as its own features: the kernel is the inner product of its rows, exactly.
+    """Take a view as its own features: the kernel is the inner product of its rows.
 
     Examples
     --------
@@ -192,12 +189,14 @@ class Linear(_FeatureMap):
     """
 
     def fit(self, X: Any, y: Any = None) -> "Linear":
+        """Check the rows; there is nothing to learn."""
         self._check(X, reset=True)
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the rows themselves, (n_samples, n_features); sparse ones written out."""
+        """Return the rows themselves, (n_samples, n_features), as dense ones."""
         return dense_rows(self._check(X, reset=False))
 
     def self_similarity(self, X: Any) -> Array:
+        """Return the squared norms of rows."""
         return squared_norms(X)

@@ -150,7 +150,7 @@ class Neighborhoods:
         return FactoredMatrix(left, self._members_and_own)
 
     def isolated(self) -> np.ndarray:
-        """Return which samples are in no neighborhood but their own, and alone in that."""
+        """Return which samples are alone in the only neighborhood that has them."""
         in_lists = np.bincount(self.members.indices, minlength=self.n_samples)
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
@@ -255,7 +255,7 @@ def count_components(
 def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
-    """Return which training samples new ones are, by equal rows in all views; else -1."""
+    """Return which training samples new ones are, by equal rows; -1 for none."""
     known = list(_hashes(list(training_views.values())))
     indices = {key: index for index, key in reversed(list(enumerate(known)))}
     keys = _hashes([new_views[name] for name in training_views])

@@ -1,9 +1,9 @@
-"""Preparations of the rows of a view before its kernels are computed, learned once in a fit.
+"""Preparations of the rows of a view before its kernels are computed.
 
-A preparation holds little more than a number per column, in NumPy's float64. It works
-where the rows live and in their precision, and does not change them in place. To
-multiply a view by a constant changes none of its kernels. Zeros stay zeros, so that
-sparse rows stay sparse.
+A preparation is learned once in a fit. It holds little more than a number per column,
+in NumPy's float64. It works where the rows live and in their precision, and does not
+change them in place. To multiply a view by a constant changes none of its kernels.
+Zeros stay zeros, so that sparse rows stay sparse.
 """
 
 from dataclasses import dataclass, field
@@ -40,18 +40,6 @@ from mkclust.linalg.sparse_rows import (
 )
 from mkclust.types import Array, Float
 
-# Largest numbers of rows and entries that are sampled from a view.
-SAMPLED_ROWS, SAMPLED_ENTRIES = 1_000, 2**23
-# Entries beyond these quantiles of a column are clipped when its spread is computed.
-CLIPPED = (0.01, 0.99)
-# The distance between the quartiles of a normal distribution, in deviations.
-QUARTILES = 1.349
-# Columns that vary more than this multiple of the median column are scaled down.
-LARGEST_SCALE = 2.0
-# A column that varies by less than this share of its largest entry is constant up to
-# rounding.
-CONSTANT = 1e-12
-
 
 class Preparation:
     """The preparation of the rows of a view; the base class leaves them unchanged."""
@@ -66,7 +54,7 @@ class Preparation:
         return cls()
 
     def apply(self, rows: Array) -> Array:
-        """Return prepared rows, where they live; the rows themselves if nothing is done."""
+        """Return prepared rows, where they live, or the rows as they are."""
         return rows
 
     def apply_to_training(self, view: Array) -> Array:
@@ -79,6 +67,7 @@ class Preparation:
 
     @property
     def changes_rows(self) -> bool:
+        """Whether it does anything to rows."""
         return type(self).apply is not Preparation.apply
 
     def __str__(self) -> str:
@@ -92,12 +81,13 @@ class UnitRows(Preparation):
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
+        """Return rows of unit length."""
         return divide_rows(rows, safe_norms(rows))
 
 
 @dataclass(frozen=True)
 class LogTfIdf(Preparation):
-    """Weigh counts by their logarithm and by the rarity of their column; scale rows to unit length.
+    """Weigh counts by their logarithm and by the rarity of their column, in unit rows.
 
     An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the median of
     the positive entries and f the number of the n training rows in which its column is
@@ -111,7 +101,9 @@ class LogTfIdf(Preparation):
 
     @classmethod
     def learn(cls, view: Array) -> "LogTfIdf":
-        sampled, xp = sampled_rows(view), namespace(view)
+        """Learn the unit of entries, and the rarity of columns."""
+        sampled = sampled_rows(view)
+        xp = namespace(view)
         positive = sampled[sampled > 0]
         if issparse(view):
             counts = count_nonzero(view.maximum(0), axis=0)
@@ -121,6 +113,7 @@ class LogTfIdf(Preparation):
         return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
 
     def apply(self, rows: Array) -> Array:
+        """Return weighted rows of unit length."""
         xp = namespace(rows)
         logarithms = entrywise(lambda x: xp.log1p(nonnegative(x) / self.unit), rows)
         weighted = scale_columns(logarithms, self.rarity)
@@ -134,7 +127,9 @@ class SquareRootsOfShares(Preparation):
     ignores_zeros = True
 
     def apply(self, rows: Array) -> Array:
-        xp, rows = namespace(rows), entrywise(nonnegative, rows)
+        """Return the roots of the shares of rows."""
+        xp = namespace(rows)
+        rows = entrywise(nonnegative, rows)
         if issparse(rows):
             sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
         else:
@@ -143,41 +138,45 @@ class SquareRootsOfShares(Preparation):
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
-    """Return the deviation of every column, clipped at limits (2, d); zero if it is constant."""
+    """Return the deviations of columns, clipped at limits (2, d); zero if constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         if issparse(view):
             deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
             largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
         else:
-            xp, rows = namespace(view), astype(view, "float64")
+            xp = namespace(view)
+            rows = astype(view, "float64")
             if limits is not None:
-                rows = xp.clip(
-                    rows, *(to_device(each, rows)[None, :] for each in limits)
-                )
+                low, high = (to_device(each, rows)[None, :] for each in limits)
+                rows = xp.clip(rows, low, high)
             deviations = to_host(xp.std(rows, axis=0))
             largest = to_host(xp.max(xp.abs(view), axis=0))
-    return np.where(deviations > CONSTANT * largest, deviations, 0.0)
+    # Smaller ones are rounding of the entries.
+    return np.where(deviations > 1e-12 * largest, deviations, 0.0)
 
 
 @dataclass(frozen=True)
 class ScaleColumns(Preparation):
-    """Divide every column by its spread: the standard deviation, with extreme entries clipped."""
+    """Divide every column by its standard deviation, with extreme entries clipped."""
 
     factors: Float = field(repr=False)  # what every column is multiplied with
     text = "columns divided by their spread"
 
     @staticmethod
     def spreads(view: Array) -> Float:
-        limits = np.quantile(sampled_rows(view), CLIPPED, axis=0)
+        """Return the deviation of every column between the first and last percent."""
+        limits = np.quantile(sampled_rows(view), (0.01, 0.99), axis=0)
         return column_deviations(dense_rows(view), limits)
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
+        """Learn the factor of every column, one for constant columns."""
         spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
         return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
 
     def apply(self, rows: Array) -> Array:
+        """Return rows with scaled columns."""
         return scale_columns(rows, self.factors)
 
 
@@ -189,53 +188,56 @@ class Standard(ScaleColumns):
 
 
 class Robust(ScaleColumns):
-    """Divide every column by the distance between its quartiles in at most 1,000 rows."""
+    """Divide every column by the distance between its quartiles."""
 
     text = "columns divided by the distance between their quartiles"
 
     @staticmethod
     def spreads(view: Array) -> Float:
+        """Return distances between quartiles, in those of a normal distribution."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
-        return (high - low) / QUARTILES
+        return (high - low) / 1.349
 
 
 class LimitColumnScale(ScaleColumns):
-    """Scale columns down that vary more than twice as much as the median column, and none up."""
+    """Scale columns down that vary more than twice as much as the median column."""
 
     text = "columns that vary much more than the others scaled down"
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
+        """Learn which columns vary too much, and by how much."""
         deviations = column_deviations(view)
-        most = (
-            LARGEST_SCALE * np.median(deviations[deviations > 0])
-            if deviations.any()
-            else 0
-        )
+        most = 0.0
+        if deviations.any():
+            most = 2 * float(np.median(deviations[deviations > 0]))
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
             return Preparation()
         return cls(most / np.maximum(deviations, most))
 
 
 class KeepColumnScale(ScaleColumns):
-    """Leave columns as they are, because the spread of each says how much it matters."""
+    """Leave columns as they are: the spread of each says how much it matters."""
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
+        """Return the preparation that does nothing."""
         return Preparation()
 
 
 class LinkedToItself(Preparation):
-    """Link every training sample of a graph to itself, by its largest link; not new rows."""
+    """Link every training sample of a graph to itself, by its largest link."""
 
     text = "every sample linked to itself by its largest link"
 
     def apply_to_training(self, view: Array) -> Array:
+        """Return links with a diagonal."""
         if issparse(view):
             largest = view.max(axis=1).toarray().reshape(-1)
             change = np.where(largest > 0, largest, 1.0) - view.diagonal()
             return as_csr(view + diags_array(change, dtype=view.dtype))
-        xp, links = namespace(view), copy_array(view)
+        xp = namespace(view)
+        links = copy_array(view)
         largest = xp.max(links, axis=1)
         set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
         return links
@@ -243,17 +245,17 @@ class LinkedToItself(Preparation):
 
 @dataclass(frozen=True)
 class Preprocessed(Preparation):
-    """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
+    """Transform rows by a fitted transformer, then prepare them by their kind."""
 
     transformer: Any  # fitted on the training rows; it works on the host
     then: Preparation  # applied to the rows that it returns
 
     @classmethod
     def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
+        """Fit a copy of a transformer to the training rows, or say why it fails."""
         try:
-            preprocessed = cls(
-                clone(transformer).fit(arrays_to_host(view)), Preparation()
-            )
+            fitted = clone(transformer).fit(arrays_to_host(view))
+            preprocessed = cls(fitted, Preparation())
             shape = tuple(preprocessed.transform(view[:1, :]).shape)
         except (ValueError, TypeError) as error:
             raise ValueError(
@@ -268,13 +270,12 @@ class Preprocessed(Preparation):
         return preprocessed
 
     def transform(self, rows: Array) -> Array:
-        """Return rows by the transformer alone, where they were and in their precision."""
+        """Return rows by the transformer alone, in their form and number type."""
         made = self.transformer.transform(arrays_to_host(rows))
-        made = (
-            as_csr(made)
-            if issparse(made) and not is_foreign(rows)
-            else dense_rows(made)
-        )
+        if issparse(made) and not is_foreign(rows):
+            made = as_csr(made)
+        else:
+            made = dense_rows(made)
         if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
                 f"{self.transformer!r} makes rows with NaN or infinite entries of "
@@ -283,22 +284,26 @@ class Preprocessed(Preparation):
         return to_device(made, rows, precision_of(rows))
 
     def apply(self, rows: Array) -> Array:
+        """Return transformed, then prepared rows."""
         return self.then.apply(self.transform(rows))
 
     @property
     def ignores_zeros(self) -> bool:  # type: ignore[override]
+        """Whether rows of zeros carry no information."""
         return self.then.ignores_zeros
 
     def __str__(self) -> str:
         text = " ".join(repr(self.transformer).split())
-        return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
+        following = f", {self.then}" if self.then.changes_rows else ""
+        return f"rows by {text}{following}"
 
 
 class OneHot(Preparation):
-    """Encode the category of a row in every column: the cosine is the share of equal ones."""
+    """Encode categories of columns: the cosine of rows is the share of equal ones."""
 
     @classmethod
     def learn(cls, view: Array) -> Preparation:
+        """Learn the categories of columns, unless they are encoded already."""
         if is_one_hot(sampled_rows(view)):
             return Preparation()
         encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -306,7 +311,7 @@ class OneHot(Preparation):
 
 
 def is_one_hot(rows: Float) -> bool:
-    """Return whether columns fall into groups of two or more with a single one in every row."""
+    """Return whether columns form groups of two or more with a single one per row."""
     one = rows.max()
     if not one > 0 or not np.all((rows == 0) | (rows == one)):
         return False
@@ -324,14 +329,14 @@ def is_one_hot(rows: Float) -> bool:
 
 
 def sampled_indices(view: Array) -> np.ndarray:
-    """Return the indices of the rows that a view is learned about from, drawn with a fixed seed."""
-    most = max(1, min(SAMPLED_ROWS, SAMPLED_ENTRIES // max(1, view.shape[1])))
+    """Return indices of at most 1,000 rows of a view to learn from, always the same."""
+    most = max(1, min(1_000, 2**23 // max(1, view.shape[1])))
     return some_rows(np.arange(view.shape[0]), most)
 
 
 def sampled_rows(view: Array) -> Float:
     """Return these rows, on the host in float64."""
     indices = sampled_indices(view)
-    return to_host(
-        dense_rows(view if len(indices) == view.shape[0] else select(view, indices))
-    )
+    if len(indices) < view.shape[0]:
+        view = select(view, indices)
+    return to_host(dense_rows(view))

@@ -13,59 +13,39 @@ from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import to_host
 from mkclust.types import Array, Float
 
-# With fewer samples any kernel may seem flat, or depend on one column.
-FEWEST_SAMPLES = 20
-# Samples among which entries are computed: 80,000 pairs, whose quantiles are good to a
-# percent.
-SAMPLED = 400
-# A kernel with nearly all entries above this is flat; the widest of a bank has a median
-# of 0.992.
-FLAT = 0.999
-# Samples are equally far if dissimilarities vary by less than this share; most vary by
-# over 0.1.
-EQUALLY_FAR = 0.02
-# A kernel is nearly the identity if nearly all of its entries are below this.
-IDENTITY = 0.01
-# What "nearly all" means: this share of the entries.
-FAR_SHARE = 0.99
-# A column with more than this share of the squared distance outweighs all others
-# together.
-LARGEST_SHARE = 0.5
-# With fewer columns, one of them always does.
-FEWEST_COLUMNS = 3
-# Values that differ by so few roundings have hardly a digit left.
-FEW_ROUNDINGS = 16
-# Equal values may have lost their digits if they are rounded more coarsely than this.
-COARSE = 1e-3
-
 
 def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -> None:
-    """Warn of columns whose values differ by hardly more than their rounding, beside an offset."""
+    """Warn of columns whose values differ by hardly more than their rounding."""
     if issparse(view):
         return
-    rows, dtype = sampled_rows(view), str(view.dtype).rpartition(".")[2]
+    rows = sampled_rows(view)
+    dtype = str(view.dtype).rpartition(".")[2]
     largest = np.abs(rows).max(axis=0)
     with np.errstate(over="ignore"):
         spacing = np.spacing(largest.astype(dtype)).astype(np.float64)
         spread = rows.max(axis=0) - rows.min(axis=0)
-    lost = np.where(spread > 0, spread <= FEW_ROUNDINGS * spacing, spacing > COARSE)
-    if lost.any():
-        place = int(lost.argmax())
-        more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
-        warn(
-            f"View {name!r}: {_column_name(columns, place)}{more} may have lost the "
-            f"differences between samples: values of about {largest[place]:.3g} are "
-            f"stored in {dtype} to the nearest {spacing[place]:.2g}, and differ by "
-            f"{spread[place]:.2g}; subtract an offset, such as the mean, from the "
-            "original numbers before they are rounded"
-            f"{', or pass them in float64' if dtype == 'float32' else ''}.",
-            KernelWarning,
-        )
+    # Values that differ by 16 roundings have hardly a digit left; equal ones may have
+    # lost theirs if they are rounded coarsely.
+    lost = np.where(spread > 0, spread <= 16 * spacing, spacing > 1e-3)
+    if not lost.any():
+        return
+    column = int(lost.argmax())
+    more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
+    or_double = ", or pass them in float64" if dtype == "float32" else ""
+    warn(
+        f"View {name!r}: {_column_name(columns, column)}{more} may have lost the "
+        f"differences between samples: values of about {largest[column]:.3g} are "
+        f"stored in {dtype} to the nearest {spacing[column]:.2g}, and differ by "
+        f"{spread[column]:.2g}; subtract an offset, such as the mean, from the "
+        f"original numbers before they are rounded{or_double}.",
+        KernelWarning,
+    )
 
 
 def warn_of_kernels(view: ViewKernels) -> None:
     """Warn of kernels of a view that say little, and say what to do."""
-    if view.view.shape[0] >= FEWEST_SAMPLES:
+    # With fewer samples any kernel may seem flat, or depend on one column.
+    if view.view.shape[0] >= 20:
         for sentence in (*_about_rows(view), *_about_entries(view)):
             warn(f"View {view.name!r}: {sentence}", KernelWarning)
 
@@ -78,7 +58,8 @@ def _about_rows(view: ViewKernels) -> Iterator[str]:
     with np.errstate(over="ignore", invalid="ignore"):
         variances = sampled_rows(view.view).var(axis=0)
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
-    if share > LARGEST_SHARE and len(variances) >= FEWEST_COLUMNS:
+    # It outweighs all others together, as one of two always does.
+    if share > 0.5 and len(variances) > 2:
         yield (
             f"{_column_name(view.columns, int(variances.argmax()))} makes up "
             f"{share:.0%} of the squared distance between rows, against "
@@ -89,18 +70,19 @@ def _about_rows(view: ViewKernels) -> Iterator[str]:
 
 
 def _about_entries(view: ViewKernels) -> Iterator[str]:
-    """Yield that all exponential kernels of a view are nearly flat, or nearly the identity."""
+    """Yield that all exponential kernels of a view are flat, or the identity."""
     # With several kernels some are narrow and some are wide, as intended.
     measures = {formula.measure for formula in view.formulas}
     if measures & {"product", "cosine", "given similarity"} or view.share:
         return
-    points, problems = view.points(view.prepared(view.view)), []
-    samples = some_rows(np.arange(view.view.shape[0]), SAMPLED)
+    points = view.points(view.prepared(view.view))
+    # 80,000 pairs, whose quantiles are good to a percent.
+    samples = some_rows(np.arange(view.view.shape[0]), 400)
+    problems = []
     for formula in view.formulas:
         some = select_points(points[formula.measure], samples)
-        entries = to_host(
-            formula.entries(view.measures[formula.measure].compare(some, some))
-        )
+        compared = view.measures[formula.measure].compare(some, some)
+        entries = to_host(formula.entries(compared))
         problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
     if all(problems):
         many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
@@ -108,21 +90,23 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
 
 
 def _problem(entries: Float) -> str:
-    """Return the problem of a kernel by its entries between two samples, or an empty string."""
-    if np.quantile(entries, 1 - FAR_SHARE) > FLAT:
+    """Return the problem of a kernel by entries between two samples, "" if none."""
+    # The widest of a bank has a median of 0.992.
+    if np.quantile(entries, 0.01) > 0.999:
         return (
             f"is nearly flat: similarities between two samples are {entries.min():.4f} "
             f"to {entries.max():.4f}; pass smaller widths, or another kernel, such as "
             "'self-tuning'."
         )
-    if np.quantile(entries, FAR_SHARE) < IDENTITY:
+    if np.quantile(entries, 0.99) < 0.01:
         return (
             "is nearly the identity: 99 of 100 similarities between two samples are "
-            f"below {IDENTITY}; pass larger widths, or another kernel, such as "
+            "below 0.01; pass larger widths, or another kernel, such as "
             "'cosine'."
         )
+    # Most vary by over a tenth.
     apart = 1 - entries
-    if apart.std() < EQUALLY_FAR * apart.mean():
+    if apart.std() < 0.02 * apart.mean():
         return (
             "is nearly flat: all samples are about equally similar "
             f"({entries.mean():.3f}, with a standard deviation of "
@@ -133,4 +117,5 @@ def _problem(entries: Float) -> str:
 
 
 def _column_name(names: Sequence[str] | None, column: int) -> str:
+    """Return what messages call a column."""
     return f"column {column}" if names is None else f"column {names[column]!r}"

@@ -17,7 +17,7 @@ from mkclust.kernels.formulas import (
     Points,
     select_points,
 )
-from mkclust.kernels.kinds import RULES, Rule
+from mkclust.kernels.kinds import RULES, ViewRule
 from mkclust.kernels.neighbors import (
     BLOCK_ROWS,
     Neighborhoods,
@@ -82,7 +82,7 @@ class ViewKernels:
         return vars(self) | {"view": arrays_to_host(self.view)}
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> ViewRule:
         """The rule that the kernels follow."""
         return RULES[self.kind]
 
@@ -96,7 +96,7 @@ class ViewKernels:
 
     @property
     def median(self) -> float | None:
-        """The median dissimilarity of two training rows, if a kernel is as wide as it."""
+        """The median dissimilarity of two training rows, if that is a width."""
         return self.measures[self.formulas[0].measure].median
 
     @property
@@ -117,7 +117,7 @@ class ViewKernels:
     def points(
         self, prepared: Array, training: dict[str, Points] | None = None
     ) -> dict[str, Points]:
-        """Return prepared rows as points by measure; for new rows, with those of the fit."""
+        """Return prepared rows as points by measure; new rows take those of the fit."""
         training = training or {}
         measures = self.measures.items()
         return {
@@ -135,7 +135,7 @@ class ViewKernels:
         return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
-        """Find the neighborhoods of the training samples, shared by kernels if equal."""
+        """Find the neighborhoods of the training samples; kernels share equal ones."""
         # Kernels that fall with the same distances have the same neighbors.
         keys = [
             each if self.measures[each.measure].is_similarity else each.measure
@@ -151,7 +151,7 @@ class ViewKernels:
         return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
     def _dissimilarities(self, formula: Formula, sums: Float | None) -> RowBlocks:
-        """Return the dissimilarities of all samples; computed in full, these fill sums."""
+        """Return the dissimilarities of all samples; sums are filled on the way."""
         measure = self.measures[formula.measure]
         rows = astype(self.prepared(self.view), "float64")
         points = measure.points(rows)
@@ -195,7 +195,7 @@ class ViewKernels:
     def kernels_of_new(
         self, rows: Array, samples: np.ndarray | None
     ) -> "list[ComputedKernel]":
-        """Return the kernels of rows, and of which training samples they are, if any."""
+        """Return the kernels of rows; samples say which are training samples."""
         if is_foreign(rows):  # other libraries do not mix number types
             rows = astype(rows, precision_of(self.view))
         known = self.prepared(self.view)
@@ -223,7 +223,7 @@ class ViewKernels:
         return list(zip(self.formulas, self.neighborhoods, strict=True))
 
     def _lengths(self, formula: Formula, prepared: Array) -> Array | None:
-        """Return the norms of rows in feature space, if neighbors are the most similar."""
+        """Return norms of rows in feature space, if the most similar are neighbors."""
         measure = self.measures[formula.measure]
         if not measure.is_similarity:
             return None
@@ -410,7 +410,7 @@ class ComputedKernels(Source):
         return out
 
     def all_rows(self) -> Array:
-        """Return the kernels, (m, n_new, n); those of the training samples exactly symmetric."""
+        """Return the kernels, (m, n_new, n), symmetric for training samples."""
         n = self.n_samples
         if any(kernel.diagonal is None for kernel in self.kernels):  # of new samples
             return self.rows(0, n)
@@ -444,7 +444,7 @@ class ComputedKernels(Source):
     def _parts(
         self, kernel: ComputedKernel, rows: Any, columns: Any, made: dict[int, Any]
     ) -> tuple[Any, Any]:
-        """Return entries by the formula, and shared neighborhoods, of what a kernel has."""
+        """Return entries by the formula and shared neighborhoods, if it has them."""
         compared = entries = None
         if kernel.x is not None and kernel.y is not None:
             if id(kernel.x) not in made:
@@ -465,7 +465,7 @@ class ComputedKernels(Source):
         return entries, None if shared is None else made[id(shared)]
 
     def _with_shared(self, tile: Any, shared: Any, share: float) -> Array:
-        """Return entries with those of shared neighborhoods as a share, or these alone."""
+        """Return entries with a share of those of neighborhoods, or these alone."""
         if tile is None:
             return to_device(shared.toarray(), self.like, self.number_type)
         if is_foreign(tile):

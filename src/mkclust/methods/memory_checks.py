@@ -62,7 +62,8 @@ def fit_bytes(
 
 def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
     """Refuse views whose kernels do not fit into memory, together with the fit itself."""
-    (m, n, dtype), parts = bank.announce(samples), samples.parts
+    m, n, dtype = bank.planned_shape(samples)
+    parts = samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"
     columns = sum(
