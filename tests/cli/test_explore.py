@@ -45,6 +45,13 @@ def test_suggest_prints_what_the_library_suggests_in_python():
 
 
 @pytest.mark.slow
+def test_suggest_draws_the_tree_of_clusters():
+    succeed("suggest", "d.npz", "--to", 4, "--picture", "tree.svg")
+    assert "k = 3" in Path("tree.svg").read_text() or Path("tree.svg").stat().st_size
+    assert "suffix" in fail("suggest", "d.npz", "--picture", "tree.txt")
+
+
+@pytest.mark.slow
 def test_k_auto_clusters_by_the_suggestion_and_records_why():
     result = succeed("cluster", "d.npz", "-k", "auto")
     record = json.loads(Path("run.json").read_text())

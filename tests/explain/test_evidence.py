@@ -6,21 +6,22 @@ import pytest
 from conftest import blob_views
 from mkclust import AverageKKM, KernelBank
 from mkclust.data import read_samples
+from mkclust.explain.borders import count_at_borders
+from mkclust.explain.evidence import (
+    cluster_kernel,
+    numbers_to_test,
+    rank_p_value,
+    silhouette,
+)
 from mkclust.explain.null_draws import (
     NullDraws,
+    centered,
     gaussian_inner_products,
     mix,
     open_stack,
-    rank_p_value,
 )
 from mkclust.explain.number_of_clusters import suggest_n_clusters
-from mkclust.explain.spectral_path import (
-    centered,
-    cluster,
-    cluster_for_all_k,
-    count_at_borders,
-    silhouette,
-)
+from mkclust.graph.numbers import Tight, k_means_for_all
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
@@ -61,27 +62,36 @@ def test_tight_clusters_are_found_from_the_seeds_alone():
         np.repeat(np.arange(5), [40, 20, 10, 5, 5])
     )
     K = centered((y[:, None] == y).astype(float))
-    path = cluster_for_all_k(K, [4, 5])
+    path = cluster_kernel(K, [4, 5])
     assert adjusted_rand_index(y, path.labels[1]) == 1
     assert path.silhouettes[1] == pytest.approx(1)
 
 
 def test_a_silhouette_is_the_mean_over_samples_of_one_minus_own_over_next_distance():
     points = np.random.default_rng(0).normal(size=(40, 2))
-    labels, distances = cluster(points, 3)
-    centers = np.array([points[labels == c].mean(axis=0) for c in range(3)])
+    found = k_means_for_all([points], [3])[0]
     expected = []
-    for x, c in zip(points, labels, strict=True):
-        to_centers = np.linalg.norm(centers - x, axis=1)
+    for x, c in zip(points, found.labels, strict=True):
+        to_centers = np.linalg.norm(found.centers - x, axis=1)
         expected.append(1 - to_centers[c] / np.delete(to_centers, c).min())
-    assert silhouette(labels, distances) == pytest.approx(np.mean(expected))
-    alone = np.array([[0.0, 9.0], [9.0, 1.0], [9.0, 1.0]])  # no proof of a cluster
-    assert silhouette(np.array([0, 1, 1]), alone) == pytest.approx(2 / 3 * (1 - 1 / 9))
+    assert silhouette(points, found) == pytest.approx(np.mean(expected))
+
+
+def test_a_sample_alone_is_no_proof_of_a_cluster():
+    points = np.array([[0.0], [9.0], [11.0]])
+    found = Tight(np.array([0, 1, 1]), np.array([[0.0], [10.0]]), 0.0)
+    expected = [0, 1 - 1 / 9, 1 - 1 / 11]
+    assert silhouette(points, found) == pytest.approx(np.mean(expected))
+
+
+def test_numbers_near_each_other_are_tested_once():
+    assert numbers_to_test(list(range(2, 13))) == [2, 3, 4, 6, 8, 11]
+    assert numbers_to_test([7]) == [7]
 
 
 def test_directions_that_a_kernel_lacks_play_no_part():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    path = cluster_for_all_k(centered(X @ X.T), [3, 4, 6])
+    path = cluster_kernel(centered(X @ X.T), [3, 4, 6])
     assert np.isfinite(path.silhouettes).all()
 
 
@@ -148,7 +158,7 @@ def test_a_draw_whose_sample_is_at_the_mean_is_drawn_again():
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_borders_that_cut_evenly_spread_samples_are_not_sparse(k, n_columns):
     points = np.random.default_rng(0).random((1000, n_columns))
-    borders = count_at_borders(points, cluster(points, k)[0])
+    borders = count_at_borders(points, k_means_for_all([points], [k])[0].labels)
     assert borders.density > 0.8
     assert borders.p_value > 0.9
 
@@ -156,7 +166,9 @@ def test_borders_that_cut_evenly_spread_samples_are_not_sparse(k, n_columns):
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_a_border_where_density_only_falls_is_not_sparse(k):
     points = np.random.default_rng(0).exponential(size=(1000, 1))
-    assert count_at_borders(points, cluster(points, k)[0]).p_value > 0.9
+    assert (
+        count_at_borders(points, k_means_for_all([points], [k])[0].labels).p_value > 0.9
+    )
 
 
 def test_borders_between_blobs_are_sparse():

@@ -18,6 +18,7 @@ from mkclust.kernels import Nystroem
 from mkclust.plots import (
     AgreementDisplay,
     ClassesDisplay,
+    ClusterTreeDisplay,
     ConvergenceDisplay,
     DescriptionDisplay,
     EmbeddingDisplay,
@@ -290,6 +291,30 @@ def test_each_criterion_has_a_panel_with_its_value_at_the_recommended_number(ax)
     np.testing.assert_array_equal(gap.lines[0].get_ydata(), SUGGESTION.eigengaps)
     assert [texts(panel) for panel in shown.axes_] == [["0.700"], ["0.800"], []]
     assert tightness.get_ylabel() == "tightness"
+    assert is_within_figure(ax.figure)
+
+
+def test_a_tree_shows_where_samples_go(ax):
+    labels = [[0, 0, 0, 0, 1, 1, -1], [2, 2, 0, 0, 1, 1, 1], [2, 2, 0, 3, 1, 1, 1]]
+    shown = ClusterTreeDisplay(labels=labels, k_values=[2, 3, 4], n_clusters=3).plot(ax)
+    assert [each.tolist() for each in shown.sizes()] == [
+        [4, 2],
+        [2, 3, 2],
+        [1, 3, 2, 1],
+    ]
+    assert shown.flows()[0].tolist() == [[2, 0, 2], [0, 2, 0]]
+    # From two clusters to three, and from three to four.
+    assert len(ax.lines) == 3 + 4
+    assert {"k = 2", "k = 3", "k = 4"} <= set(texts(ax))
+    levels = zip(
+        shown.positions_[:-1], shown.positions_[1:], shown.flows(), strict=True
+    )
+    for above, below, flow in levels:
+        # No edges cross: parts of a cluster that is to the left are to the left.
+        order = np.argsort(below)
+        parents = above[flow.argmax(axis=0)][order]
+        assert (np.diff(parents) >= 0).all()
+    ax.figure.set_size_inches(shown.figsize)
     assert is_within_figure(ax.figure)
 
 

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mkclust import metrics
+from mkclust import metrics, plots
 from mkclust.cli import models
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
@@ -17,11 +18,15 @@ from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
     as_record,
+    check_output,
+    check_outputs,
     show,
     suggestion_record,
 )
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
+from mkclust.explain.number_of_clusters import NumberOfClusters
+from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 from mkclust.text import join_words, text_table
 
@@ -43,7 +48,11 @@ DIAGNOSED = (
 
 @takes(*FIT)
 def suggest(
-    request: Request, *, first: int | None = None, last: int | None = None
+    request: Request,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    picture: Path | None = None,
 ) -> None:
     """Say which number of clusters fits best, and how strong the evidence of clusters is."""
     first = 2 if first is None and last is not None else first
@@ -54,10 +63,25 @@ def suggest(
         )
     request = replace(request, n_clusters=2)
     with session(quiet=request.quiet) as progress:
+        check_output("picture", picture)
+        if picture is not None:
+            check_outputs([picture], request.inputs)
         prepared = prepare(request, new_model(request), read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
+        if picture is not None:
+            _draw_tree(suggestion, picture)
     lines = [suggestion.summary(), *progress.lines(request.verbose)]
     show(suggestion_record(suggestion), lines, request)
+
+
+def _draw_tree(suggestion: NumberOfClusters, path: Path) -> None:
+    """Draw the tree of the clusters of several numbers into a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    tree = plots.ClusterTreeDisplay.from_suggestion(suggestion, ax=figure.subplots())
+    figure.set_size_inches(tree.figsize)
+    write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
 
 @takes(*FIT, "n_clusters", "method")

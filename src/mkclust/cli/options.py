@@ -136,6 +136,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "report": _output("PATH", "Page about the fit (.html)."),
     "plot": _output("PATH", "Picture of the fit (.png, .pdf, .svg)."),
+    "picture": _output("PATH", "Tree of the clusters (.png, .pdf, .svg)."),
     "save": _output("PATH", "Fitted model (.skops), for mkclust predict."),
     "annotate": _option(
         OUTPUT, "FILE", "Test whether clusters differ in variables of this file."

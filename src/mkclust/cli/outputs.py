@@ -50,6 +50,7 @@ ATTRIBUTES = (
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
+    "picture": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
     "report": (("jinja2", "matplotlib"), (".html", ".htm")),
     "save": (("skops",), (".skops",)),
 }
@@ -88,7 +89,8 @@ def check_output(kind: str, path: Path | None) -> None:
         for module in modules:
             import_module(module)
     except ImportError as error:
-        advice = f'pip install "mkclust[{kind}]"'
+        extra = "plot" if kind == "picture" else kind
+        advice = f'pip install "mkclust[{extra}]"'
         raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
 
 

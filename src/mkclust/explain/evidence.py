@@ -1,19 +1,41 @@
 """How strong the evidence is that there are clusters at all."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from mkclust.data import Samples
-from mkclust.explain.null_draws import NullDraws, compare_with_draws, mix, open_stack
-from mkclust.explain.spectral_path import cluster_for_all_k, count_at_borders
+from mkclust.engine.eigen import relax
+from mkclust.explain.borders import count_at_borders
+from mkclust.explain.null_draws import NullDraws, mix, open_stack
+from mkclust.explain.sample_scores import own_and_nearest
+from mkclust.graph.numbers import Tight, k_means_for_all
+from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods import AverageKKM
+from mkclust.stack import DenseKernel
 from mkclust.text import p_of_draws
 from mkclust.types import Float
 
 Verdict = Literal["none", "weak", "strong"]
+
+# Every number that is tested is at least this multiple of the one before: numbers near
+# each other are as clear.
+STEP = 1.3
+# If this share of the first draws shows clearer clusters, the others are not worth the
+# time.
+FIRST_DRAWS = 19
+HOPELESS = 0.2
+# Relative error of the sum of the leading eigenvalues.
+EIGEN_TOLERANCE = 1e-4
+# Eigenvalues below this share of the largest are rounding: the kernel has a lower rank.
+RANK_TOLERANCE = 1e-10
+# Centers nearer than this share of the longest distance are the same, apart from
+# rounding.
+SAME_CENTER = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +123,57 @@ class EvidenceOfClusters:
     __repr__ = summary
 
 
+class Clusterings(NamedTuple):
+    """The clusters of one centered kernel for s numbers of them."""
+
+    silhouettes: Float  # means of k clusters in k - 1 leading eigenvectors, (s,)
+    labels: list[np.ndarray]
+    vectors: Float  # the leading eigenvectors, (n_samples, b)
+    eigenvalues: Float  # (b,)
+
+    def coordinates(self, n_clusters: int) -> Float:
+        """Return the samples by the kernel's own distances, (n_samples, n_clusters - 1)."""
+        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
+        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
+
+
+def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
+    """Cluster samples by the k - 1 leading eigenvectors of a centered kernel, for each k."""
+    with one_thread_if_small(len(K)):
+        found = relax(DenseKernel(K), max(k_values), tol=EIGEN_TOLERANCE)
+        values, V = found.eigenvalues, found.vectors
+        # Directions that the kernel does not have carry no information.
+        known = V * (values > RANK_TOLERANCE * max(values[0], 0))
+        # In units in which rounding is the same for any number of samples.
+        points = [np.sqrt(len(K)) * known[:, : k - 1] for k in k_values]
+        tight = k_means_for_all(points, k_values)
+    pairs = zip(points, tight, strict=True)
+    silhouettes = np.array([silhouette(*pair) for pair in pairs])
+    return Clusterings(silhouettes, [each.labels for each in tight], V, values)
+
+
+def silhouette(points: Float, found: Tight) -> float:
+    """Return the mean silhouette by distances to centers, zero if a cluster is empty."""
+    labels, centers = found.labels, found.centers
+    sizes = np.bincount(labels, minlength=len(centers))
+    if len(centers) < 2 or sizes.min() == 0:
+        return 0.0
+    distances = cdist(points, centers)
+    own, nearest = own_and_nearest(distances, labels)
+    if nearest.min() <= SAME_CENTER * distances.max():
+        return 0.0
+    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
+
+
+def numbers_to_test(k_values: list[int]) -> list[int]:
+    """Return the numbers that are tested: some of many, evenly spread by their ratios."""
+    kept = k_values[:1]
+    for k in k_values:
+        if k >= STEP * kept[-1]:
+            kept.append(k)
+    return kept
+
+
 def find_evidence(
     model: AverageKKM,
     samples: Samples,
@@ -118,17 +191,24 @@ def find_evidence(
     Kernels are mixed by their shares; no p-value against views that share nothing is
     below that of the agreement of views.
     """
-    path = cluster_for_all_k(mix(open_stack(model, samples), shares), k_values)
+    K = mix(open_stack(model, samples), shares)
+    numbers = numbers_to_test(k_values)
+    observed = cluster_kernel(K, numbers).silhouettes
     null = NullDraws(samples, model, shares)
-    p_cloud = compare_with_draws(path, partial(null.cloud, rng), k_values, n_draws)
+
+    def compare(draw_kernel: Callable[[], Float]) -> float:
+        """Return the p-value of the samples among draws without clusters."""
+        return compare_with_draws(observed, draw_kernel, numbers, n_draws)
+
+    p_cloud = compare(partial(null.cloud, rng))
     p_shuffled = float("nan")
     if null.n_views > 1:
-        drawn = partial(null.shuffled, rng)
-        p_shuffled = compare_with_draws(path, drawn, k_values, n_draws)
-        p_shuffled = max(p_shuffled, p_agreement)
+        p_shuffled = 1.0
+        if p_cloud <= level:
+            p_shuffled = max(compare(partial(null.shuffled, rng)), p_agreement)
 
-    best = k_values.index(n_clusters)
-    borders = count_at_borders(path.coordinates(n_clusters), path.labels[best])
+    found = cluster_kernel(K, [n_clusters])
+    borders = count_at_borders(found.coordinates(n_clusters), found.labels[0])
     verdict: Verdict = "strong" if borders.p_value <= level else "weak"
     if np.nanmax([p_cloud, p_shuffled]) > level:
         verdict = "none"
@@ -143,3 +223,31 @@ def find_evidence(
         samples.n_samples,
         n_draws,
     )
+
+
+def compare_with_draws(
+    observed: Float,
+    draw_kernel: Callable[[], Float],
+    k_values: list[int],
+    n_draws: int,
+) -> float:
+    """Return the p-value of silhouettes among those of draws without clusters."""
+    drawn: list[Float] = []
+    for count in (min(FIRST_DRAWS, n_draws), n_draws):
+        while len(drawn) < count:
+            drawn.append(cluster_kernel(draw_kernel(), k_values).silhouettes)
+        p_value = rank_p_value(observed, np.array(drawn))
+        if p_value > HOPELESS:
+            break
+    return p_value
+
+
+def rank_p_value(criterion: Float, drawn: Float) -> float:
+    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
+    # All are standardized together, so that the data are treated as any of the draws.
+    everything = np.vstack([criterion, drawn])
+    deviations = everything.std(axis=0)
+    offsets = everything - everything.mean(axis=0)
+    standardized = offsets / np.where(deviations > 0, deviations, 1)
+    largest = standardized.max(axis=1)
+    return float(np.mean(largest >= largest[0]))

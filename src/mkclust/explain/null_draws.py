@@ -1,6 +1,6 @@
 """The mixed kernel of samples, and of random samples without clusters."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import helmert
 
 from mkclust.data import Samples
-from mkclust.explain.spectral_path import SpectralPath, centered, cluster_for_all_k
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import arrays_to_host, eigvalsh, is_sparse, to_host
 from mkclust.methods.out_of_sample import observed_part
@@ -18,9 +17,6 @@ from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.observed import observed_samples
 from mkclust.types import Float
 
-# If this share of the first draws shows clearer clusters, the others are not worth the
-# time.
-FIRST_DRAWS, HOPELESS = 19, 0.2
 # Up to this share, diagonals are constant, and squared distances Euclidean.
 TOLERANCE = 1e-6
 # Attempts to draw samples that can all be scaled.
@@ -34,39 +30,15 @@ def open_stack(model: Any, samples: Samples) -> Stack:
     return source.stack(model, kernels)
 
 
+def centered(K: Float) -> Float:
+    """Return a kernel centered."""
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
 def mix(stack: Stack, shares: Float) -> Float:
     """Return the mix of kernels, centered, (n, n)."""
     return centered(to_host(Mix(shares, stack.kernels).dense()))
-
-
-def compare_with_draws(
-    path: SpectralPath,
-    draw_kernel: Callable[[], Float],
-    k_values: Sequence[int],
-    n_draws: int,
-) -> float:
-    """Return the p-value of samples among draws without clusters."""
-    silhouettes: list[Float] = []
-    for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        while len(silhouettes) < count:
-            drawn = cluster_for_all_k(draw_kernel(), k_values)
-            silhouettes.append(drawn.silhouettes)
-        p_value = rank_p_value(path.silhouettes, np.array(silhouettes))
-        if p_value > HOPELESS:
-            break
-    return p_value
-
-
-def rank_p_value(criterion: Float, drawn: Float) -> float:
-    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
-    # All are standardized together, so that the data are treated as any of the draws.
-    everything = np.vstack([criterion, drawn])
-    deviations = everything.std(axis=0)
-    standardized = (everything - everything.mean(axis=0)) / np.where(
-        deviations > 0, deviations, 1
-    )
-    largest = standardized.max(axis=1)
-    return float(np.mean(largest >= largest[0]))
 
 
 class NullDraws:

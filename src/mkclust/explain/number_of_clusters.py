@@ -28,10 +28,10 @@ from mkclust.types import Float
 CANDIDATES = 3
 # Resamples that the stability of the candidates is measured on, and their share of the
 # samples.
-RESAMPLES = 4
+RESAMPLES = 3
 FRACTION = 0.8
 # Tests use at most this number of samples.
-TESTED_SAMPLES = 500
+TESTED_SAMPLES = 300
 # With fewer samples than this nothing could be told.
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at
@@ -217,7 +217,7 @@ def suggest_n_clusters(
     next.
 
     **How strong the evidence is** that there are clusters at all, is tested if asked
-    for, on at most 500 samples. The test statistic is the largest standardized
+    for, on at most 300 samples. The test statistic is the largest standardized
     silhouette over all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean
     and deviation over the data and all draws together. There is no evidence if it is
     not larger than for (almost) all draws of

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 
 from mkclust.graph.partition import (
     SETTINGS,
@@ -34,11 +33,15 @@ from mkclust.types import Float, Labels
 
 # Relative error of the sum of all leading eigenvalues: those after a gap are nearly
 # equal, and any of their directions are as good.
-TOLERANCE = 1e-4
+TOLERANCE = 1e-3
 # k-means starts for the first number from so many times drawn centers, for every other
 # one from the clusters of the number before and the best of so many drawn points.
-DRAWN_STARTS = 10
+DRAWN_STARTS = 4
 TRIALS = 16
+# k-means stops when the squared shifts of all centers sum to less than this share of the
+# mean variance of a column, or after so many iterations.
+LEAST_SHIFT = 1e-4
+MAX_ITER = 100
 # The graph whose eigenvalues say how many clusters there are: all lists of the mix.
 OF_MIX = Setting(True, 1.0, 0.0)
 
@@ -136,28 +139,64 @@ def _cut_in_way(
     """Return the clusters for several rising numbers in one graph."""
     embedded = way.embed(memberships, max(k_values))
     order, n = embedded.graph.order, len(embedded.rows)
+    rows = embedded.rows[order]
+    points = [normalize_rows(rows[:, :k]).astype(np.float32) for k in k_values]
+    with one_thread_if_small(len(order) * max(k_values), MANY_DISTANCES):
+        tight = k_means_for_all(points, k_values)
+
     found = list[_Clusters]()
-    before = None
-    for k in k_values:
-        directions = normalize_rows(embedded.rows[order, :k]).astype(np.float32)
-        with one_thread_if_small(len(order) * k, MANY_DISTANCES):
-            fitted = _k_means(directions, k, before)
-        before = fitted.labels_
+    for each in tight:
         labels = np.full(n, -1)
-        labels[order] = _by_size(before)
-        found.append(_Clusters(labels, float(fitted.inertia_) / len(order)))
+        labels[order] = _by_size(each.labels)
+        found.append(_Clusters(labels, each.spread))
     return found
 
 
-def _k_means(points: Float, n_clusters: int, before: Labels | None) -> KMeans:
-    """Return k-means from the clusters of a smaller number, or else from drawn centers."""
+class Tight(NamedTuple):
+    """Clusters of points, as k-means finds them."""
+
+    labels: Labels
+    centers: Float
+    spread: float  # mean squared distance of points from their centers
+
+
+def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Tight]:
+    """Return clusters for rising numbers, of points that may differ between the numbers.
+
+    k-means starts from drawn centers for the first number, and from the clusters of the
+    number before for every other one.
+    """
     rng = np.random.RandomState(0)
-    if before is None:
-        starts = first_centers(points, n_clusters, rng, DRAWN_STARTS)
-    else:
-        starts = [_with_more_centers(points, before, n_clusters, rng)]
-    fits = [KMeans(len(start), init=start, n_init=1).fit(points) for start in starts]
-    return min(fits, key=lambda each: each.inertia_)
+    found = list[Tight]()
+    for several, k in zip(points, k_values, strict=True):
+        if found:
+            starts = [_with_more_centers(several, found[-1].labels, k, rng)]
+        else:
+            starts = list(first_centers(several, k, rng, DRAWN_STARTS))
+        fits = [_lloyd(several, start) for start in starts]
+        found.append(min(fits, key=lambda each: each.spread))
+    return found
+
+
+def _lloyd(points: Float, centers: Float) -> Tight:
+    """Return clusters by Lloyd's algorithm; a cluster that loses all points keeps its center."""
+    tolerance = LEAST_SHIFT * float(np.mean(np.var(points, axis=0)))
+    lengths = np.einsum("ij,ij->i", points, points)
+    clusters = np.arange(len(centers))
+    for _ in range(MAX_ITER):
+        squares = np.einsum("ij,ij->i", centers, centers)
+        distances = squares - 2 * (points @ centers.T)
+        labels = distances.argmin(axis=1)
+        members = (labels[:, None] == clusters).astype(points.dtype)
+        sizes = members.sum(axis=0)[:, None]
+        means = (members.T @ points) / np.maximum(sizes, 1)
+        means = np.where(sizes > 0, means, centers)
+        shift = float(np.sum((means - centers) ** 2))
+        centers = means
+        if shift <= tolerance:
+            break
+    own = distances[np.arange(len(points)), labels] + lengths
+    return Tight(labels, centers, max(float(own.mean()), 0.0))
 
 
 def _with_more_centers(

@@ -108,7 +108,8 @@ class Graph(Kernel):
         """Return by how much more links are within clusters than by chance, as a share of all."""
         clusters = np.unique(labels)
         is_in = (labels[:, None] == clusters).astype(np.float64)
-        within = np.sum(is_in * self.linked(is_in), axis=0) - is_in.T @ self.own
+        in_lists = self.transposed @ is_in
+        within = np.sum(in_lists * in_lists, axis=0) - is_in.T @ self.own
         total = self.degrees.sum()
         shares = is_in.T @ self.degrees / total
         return float(within.sum() / total - np.sum(shares**2))

@@ -10,11 +10,13 @@ from mkclust.plots.fit import plot_fit
 from mkclust.plots.matrices import AgreementDisplay, ClassesDisplay, DescriptionDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.survival import SurvivalDisplay
+from mkclust.plots.tree import ClusterTreeDisplay
 from mkclust.plots.weights import KernelWeightsDisplay
 
 __all__ = [
     "AgreementDisplay",
     "ClassesDisplay",
+    "ClusterTreeDisplay",
     "ConvergenceDisplay",
     "DescriptionDisplay",
     "EmbeddingDisplay",

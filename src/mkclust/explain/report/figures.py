@@ -46,6 +46,9 @@ def draw_all(data: Any) -> dict[str, Picture]:
         drawn["numbers"] = lambda ax: plots.NumberOfClustersDisplay.from_suggestion(
             found, ax=ax
         )
+        drawn["tree"] = lambda ax: plots.ClusterTreeDisplay.from_suggestion(
+            found, ax=ax
+        )
     if data.annotation is not None:
         for number, display in enumerate(data.annotation.survival.values()):
             drawn[f"survival-{number}"] = display.plot
