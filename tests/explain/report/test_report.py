@@ -336,7 +336,7 @@ def test_a_page_is_sound_with_headings_in_order_unique_ids_and_captions(page):
     assert used
     assert {link[1:] for link in used} <= set(names)
     pictures = [found for found in page.all("svg") if "role" in found]
-    assert len(pictures) == len(page.all("figure")) == 9
+    assert len(pictures) == len(page.all("figure")) == 10
     assert {found["aria-labelledby"] for found in pictures} <= set(names)
     assert all(found.get("scope") for found in page.all("th"))
 
