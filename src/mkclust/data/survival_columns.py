@@ -60,8 +60,6 @@ HAPPENED = {
     "progressed",
     "progression",
     "recurred",
-}
-HAPPENED |= {
     "relapsed",
     "relapse",
     "recurrence",
@@ -76,14 +74,14 @@ CENSORED = {
     "diseasefree",
     "disease free",
     "event free",
-}
-CENSORED |= {
     "progression free",
     "recurrence free",
     "relapse free",
     "alive or dead tumor free",
+    "no event",
+    "not progressed",
+    "not recurred",
 }
-CENSORED |= {"no event", "not progressed", "not recurred"}
 # These say whether what the name of the column means has happened.
 YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 
@@ -110,7 +108,7 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
     if None in happened:
         return None
 
-    marks = np.array([*(1.0 if each else 0.0 for each in happened), np.nan])
+    marks = np.array([*happened, np.nan], dtype=float)
     meaning = join_words(
         label for label, is_event in zip(labels, happened, strict=True) if is_event
     )
@@ -216,7 +214,7 @@ def read_name(name: str) -> SurvivalName:
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name in lower case, prefixes as words of their own."""
+    """Return the words of a name in lower case, those of ``ostime`` being two."""
     key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return GLUED.sub(r"_\1", key).split("_")
 
@@ -228,13 +226,13 @@ def usual_survival(
     times = dict[str, str]()
     events = dict[str, str]()
     for name, column in columns.items():
-        is_time, is_event, endpoint = said = read_name(name)
-        is_mark = (is_event or said.is_bare) and not is_time
-        may_be_time = is_time or (said.is_bare and read_events(*column) is None)
+        said = read_name(name)
+        is_mark = (said.is_event or said.is_bare) and not said.is_time
+        may_be_time = said.is_time or (said.is_bare and read_events(*column) is None)
         if is_mark and read_events(*column, name) is not None:
-            events.setdefault(endpoint, name)
+            events.setdefault(said.endpoint, name)
         elif may_be_time and not column[1]:
-            times[name] = endpoint
+            times[name] = said.endpoint
     found = {name: events.pop(end) for name, end in times.items() if end in events}
     for name, end in times.items():
         if name not in found and SIMILAR.get(end) in events:
