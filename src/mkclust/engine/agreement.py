@@ -138,7 +138,8 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
     `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with
     other kernels, (m, o), need the shares of these.
     """
-    others = shares if others is None else others
+    if others is None:
+        others = shares
     shape = 1 / (2 * np.outer(shares, others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
     return gammaincc(shape, np.maximum(quantile, 0))
@@ -190,7 +191,9 @@ def simulated_p_value(
     alike = np.einsum("airj,i,j->ar", products**2, of_first, of_second)
     # Equivalent orders differ by rounding.
     least = alike[0, 0] * (1 - 1e-6)
-    return float(np.mean(alike >= least)) if least > 0 else 1.0
+    if least > 0:
+        return float(np.mean(alike >= least))
+    return 1.0
 
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:

@@ -133,8 +133,7 @@ def certify(
         return CertificateCheck(Certificate("proved", relaxation.error))
 
     rounding = rounding_of_entries(stack)
-    # Sums of products in single precision may be too small by two roundings.
-    rounded = 2 * rounding * relaxation.value if rounding > EPS else 0.0
+    rounded = _rounding_of_sum(relaxation, rounding)
     # A little less than allowed, for the rounding of this very computation.
     claimed = 0.99 * allowed_error
     if claimed <= rounded:
@@ -191,6 +190,12 @@ def certify(
     error = error_if_below(relaxation, highest) + rounded
     weaker = Certificate("searched", error, HIGHEST_PROBABILITY)
     return CertificateCheck(None, None, n_passes, weaker)
+
+
+def _rounding_of_sum(relaxation: Relaxation, rounding: float) -> float:
+    """Return how much rounding of entries may make a sum of eigenvalues too small."""
+    # In single precision by two roundings.
+    return 2 * rounding * relaxation.value if rounding > EPS else 0.0
 
 
 def _plan(stack: StackLike, V: Array, prove: bool | Literal["auto"]) -> _Plan:
@@ -315,7 +320,9 @@ def search_missed(
             reached = probability if largest < harmless else 1.0
             return SearchResult(None, reached, step - 1, largest)
 
-        share = 1 - largest / harmless if harmless > 0 else 0.0
+        share = 0.0
+        if harmless > 0:
+            share = 1 - largest / harmless
         reached = miss_probability(n - n_known, step, share, n_probes)
         # Failures are nested over the steps, so that the search may stop after any.
         if reached <= probability:

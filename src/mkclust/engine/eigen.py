@@ -57,7 +57,9 @@ class Relaxation:
         """The kernel times the vectors, (n_samples, b)."""
         V = self.vectors
         scaled = V * to_device(self.eigenvalues, V, precision_of(V))
-        return scaled if self.residuals is None else scaled + self.residuals
+        if self.residuals is None:
+            return scaled
+        return scaled + self.residuals
 
     @property
     def eigengap(self) -> float:
@@ -72,14 +74,18 @@ class Relaxation:
     def gap_above(self, lower_bound: float) -> float:
         """Return how far the value may lie above a lower bound, as a share of it."""
         distance = max(self.value - lower_bound, 0.0) + self.error
-        return distance / self.value if distance else 0.0  # both may be zero
+        if not distance:
+            return 0.0  # the value may be zero, too
+        return distance / self.value
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first eigenvalues, NaN if there is none."""
         if not 0 < index < len(self.eigenvalues):
             return float("nan")
         above, below = self.eigenvalues[index - 1 : index + 1]
-        return float((above - below) / above) if above > 0 else 0.0
+        if above > 0:
+            return float((above - below) / above)
+        return 0.0
 
 
 def relax(
@@ -140,7 +146,9 @@ def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
         width = multiple * -(-(n_clusters + max(16, n_guards)) // multiple)
     else:
         width = n_clusters + max(8, n_guards)
-    return n if n <= 200 or 5 * width >= n else width
+    if n <= 200 or 5 * width >= n:
+        return n
+    return width
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -247,7 +255,9 @@ class Krylov:
         self.size = self.width
         self._last = slice(0, self.width)
         self.rows[: self.size, :] = start.vectors.T
-        self._rest: Any = start.residuals if rest is None else rest
+        if rest is None:
+            rest = start.residuals
+        self._rest: Any = rest
         self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
         self.values = start.eigenvalues
         self.error = start.error

@@ -66,7 +66,9 @@ def _as_much_of_every_row(K: Float) -> Float:
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     K = u_centered(K * scale * scale[:, None])
     norm = np.linalg.norm(K)
-    return K / norm if norm > 0 else K
+    if norm > 0:
+        return K / norm
+    return K
 
 
 def neighboring_rows(n_rows: int) -> np.ndarray:

@@ -161,8 +161,9 @@ def _search_in_steps(
     width = problem.width
     if not stack.in_memory:
         # Each product is a pass, so the vectors are improved in the basis.
-        drawn = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
-        vectors = drawn if start is None else hstack(start, drawn)
+        vectors = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
+        if start is not None:
+            vectors = hstack(start, vectors)
         vectors = orthonormalize(vectors)[:, :width]
         return _search_subspace(stack, problem, weights, vectors, None)
 
@@ -353,6 +354,11 @@ def _search_subspace(
 
     def certified(allowed: float) -> CertificateCheck:
         """Return how it is known that these vectors are the leading ones."""
+        mix = None
+        mix_error = 0.0
+        if mixes is not None:
+            mix = mixes(found.weights)
+            mix_error = mixes.rounding_error(found.weights)
         check = certify(
             stack,
             problem.coefficients(found.weights),
@@ -361,8 +367,8 @@ def _search_subspace(
             prove=problem.prove,
             key=problem.key,
             seed=len(found.history),
-            mix=mixes(found.weights) if mixes else None,
-            mix_error=mixes.rounding_error(found.weights) if mixes else 0.0,
+            mix=mix,
+            mix_error=mix_error,
         )
         found.n_passes += check.n_passes
         return check
@@ -391,17 +397,22 @@ def _search_subspace(
 
         if check.missed is not None:
             found.vectors = check.missed
-        elif mixes is None:
-            found.vectors = found.relaxation.residuals
         else:
             goal = INNER_SHARE * max(found.error, tol * 0.1**n_refinements)
-            found.vectors = mixes.improved(found.weights, found.relaxation, goal)
+            found.vectors = _improved(found, mixes, goal)
 
     converged = check.certificate is not None
     if not converged and check.weaker is None and found.is_stuck:
         # As far as the vectors go; what is claimed is larger than what was asked for.
         check = certified(tol * found.relaxation.value + found.relaxation.error)
     return found.result(check, converged)
+
+
+def _improved(found: SubspaceSearch, mixes: Mixes | None, tol: float) -> Array:
+    """Return better vectors than those found, or what improves them in the basis."""
+    if mixes is None:
+        return found.relaxation.residuals
+    return mixes.improved(found.weights, found.relaxation, tol)
 
 
 def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> Search:

@@ -166,7 +166,8 @@ def drop_small(gamma: Float, threshold: float) -> Float:
 
 def reduced_direction(gamma: Float, gradient: Float, pivot: int | None = None) -> Float:
     """Return the reduced-gradient descent direction on the simplex (Eqs. 7-9)."""
-    pivot = int(np.argmax(gamma)) if pivot is None else pivot
+    if pivot is None:
+        pivot = int(np.argmax(gamma))
     direction = gradient[pivot] - gradient
     direction[(gamma <= 0) & (direction < 0)] = 0
     direction[pivot] = 0

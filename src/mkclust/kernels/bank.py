@@ -525,7 +525,9 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
 def expected_input(kernels: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for."""
     if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
-        return "auto" if kernels == "auto" else "precomputed"
+        if kernels == "auto":
+            return "auto"
+        return "precomputed"
     is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)
     if not is_name and not isinstance(kernels, KernelBank | Mapping | view):
         raise ValueError(

@@ -78,12 +78,16 @@ class Measure:
         """Return the measure between prepared rows and themselves, in float64."""
         xp = namespace(rows)
         norms = squared_norms(rows)
-        return xp.ones_like(norms) if self.is_similarity else xp.zeros_like(norms)
+        if self.is_similarity:
+            return xp.ones_like(norms)
+        return xp.zeros_like(norms)
 
 
 def _precision(rows: Array) -> str:
     """Return in which precision points are compared: on the host, in double."""
-    return precision_of(rows) if is_foreign(rows) else "float64"
+    if is_foreign(rows):
+        return precision_of(rows)
+    return "float64"
 
 
 @dataclass(frozen=True)

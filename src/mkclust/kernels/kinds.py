@@ -355,7 +355,8 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
 
 def check_scale(scale: Any) -> None:
     """Refuse what ``scale`` cannot be for any views."""
-    for each in scale.values() if isinstance(scale, Mapping) else [scale]:
+    scales = scale.values() if isinstance(scale, Mapping) else [scale]
+    for each in scales:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
             raise ValueError(
@@ -388,7 +389,9 @@ def _choose(
     if request.kernel == "auto":
         # The output of a transformer is features, even if their number is that of the
         # samples.
-        rule = kind_of(ViewProfile(rows, n_samples if preprocessed is None else None))
+        if preprocessed is not None:
+            n_samples = None
+        rule = kind_of(ViewProfile(rows, n_samples))
         if preprocessed is not None and rule.kind == "table":
             rule = RULES["dense"]  # columns are scaled as the transformer leaves them
     else:
@@ -400,7 +403,8 @@ def _choose(
                 f"{advice}."
             )
     is_scaled = scale in SCALES and rule.has_units
-    preparation = (SCALES[scale] if is_scaled else rule.preparation).learn(rows)
+    kind_of_preparation = SCALES[scale] if is_scaled else rule.preparation
+    preparation = kind_of_preparation.learn(rows)
     if preprocessed is not None:
         preparation = replace(preprocessed, then=preparation)
     return rule, preparation
@@ -425,7 +429,9 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
         is_array = isinstance(rows, np.ndarray) or is_foreign(rows)
         if asked[name] == view() and is_array and are_components(rows):
             found[name] = view(kernel="components")
-    return asked | found if found else rules
+    if found:
+        return asked | found
+    return rules
 
 
 def _problem(rule: ViewRule, profile: ViewProfile) -> tuple[str, str]:

@@ -49,7 +49,9 @@ class _FeatureMap(TransformerMixin, Parameters):
             check_masks(X, "X")
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=reset, dtype=types, accept_sparse="csr")
-            return as_csr(X) if issparse(X) else X
+            if issparse(X):
+                return as_csr(X)
+            return X
         # Only the shape is checked on the host.
         validate_data(self, np.zeros((min(X.shape[0], 1), *X.shape[1:])), reset=reset)
         X = as_floats(X, "X")

@@ -110,7 +110,8 @@ class LogTfIdf(Preparation):
         else:
             counts = to_host(xp.sum(xp.astype(view > 0, xp.float64), axis=0))
         rarity = np.log((1 + view.shape[0]) / (1 + counts)) + 1
-        return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
+        unit = float(np.median(positive)) if positive.size else 1.0
+        return cls(unit, rarity)
 
     def apply(self, rows: Array) -> Array:
         """Return weighted rows of unit length."""
@@ -294,8 +295,9 @@ class Preprocessed(Preparation):
 
     def __str__(self) -> str:
         text = " ".join(repr(self.transformer).split())
-        following = f", {self.then}" if self.then.changes_rows else ""
-        return f"rows by {text}{following}"
+        if not self.then.changes_rows:
+            return f"rows by {text}"
+        return f"rows by {text}, {self.then}"
 
 
 class OneHot(Preparation):

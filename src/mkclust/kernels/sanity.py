@@ -118,4 +118,6 @@ def _problem(entries: Float) -> str:
 
 def _column_name(names: Sequence[str] | None, column: int) -> str:
     """Return what messages call a column."""
-    return f"column {column}" if names is None else f"column {names[column]!r}"
+    if names is None:
+        return f"column {column}"
+    return f"column {names[column]!r}"

@@ -177,7 +177,9 @@ class ViewKernels:
 
     def kernels(self, precision: str) -> "list[ComputedKernel]":
         """Return the kernels of the training samples."""
-        points = {} if self.share == 1 else self.points(self.prepared(self.view))
+        points = {}
+        if self.share < 1:
+            points = self.points(self.prepared(self.view))
         diagonals = self.self_similarity(self.view, precision)
         shared: dict[Any, Any] = {None: None}
         for found in self.neighborhoods:
@@ -235,8 +237,10 @@ class ViewKernels:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
         if self.share == 1:
             return list(self.neighborhoods)
-        of_graph = linked_neighborhoods(self.view) if self.kind == "graph" else None
-        return [of_graph] * len(self.formulas)
+        of_all = None
+        if self.kind == "graph":
+            of_all = linked_neighborhoods(self.view)
+        return [of_all] * len(self.formulas)
 
     def explain(self, reason: str | None) -> str:
         """Say what was made of the view, and why, if there is a reason."""
@@ -337,7 +341,9 @@ class ComputedKernels(Source):
     def sums(self) -> Array | None:
         found = [kernel.row_sums() for kernel in self.kernels]
         known = [each for each in found if each is not None]
-        return np.stack(known) if len(known) == len(found) else None
+        if len(known) == len(found):
+            return np.stack(known)
+        return None
 
     def entries(
         self, index: int, rows: np.ndarray, columns: np.ndarray
@@ -480,7 +486,9 @@ def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
     """Return rising numbers without a gap as a slice."""
     first, count = int(numbers[0]), len(numbers)
     is_run = count == numbers[-1] - first + 1 and bool(np.all(np.diff(numbers) == 1))
-    return slice(first, first + count) if is_run else numbers
+    if is_run:
+        return slice(first, first + count)
+    return numbers
 
 
 def _set_own(
@@ -495,7 +503,8 @@ def _set_own(
     numbers, others = (np.arange(n)[each] for each in (rows, columns))
     places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
     same = np.flatnonzero(others[places] == numbers)
-    for place in same.tolist() if is_foreign(tile) else []:
-        tile[place, int(places[place])] = diagonal[int(numbers[place])]
     if not is_foreign(tile):
         tile[same, places[same]] = diagonal[numbers[same]]
+        return
+    for place in same.tolist():
+        tile[place, int(places[place])] = diagonal[int(numbers[place])]

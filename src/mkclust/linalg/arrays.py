@@ -38,7 +38,9 @@ def namespace(*arrays: Any) -> Any:
         raise TypeError(
             f"arrays of several libraries: {', '.join(sorted(map(str, libraries)))}"
         )
-    return libraries.pop() if libraries else array_api_compat.numpy
+    if libraries:
+        return libraries.pop()
+    return array_api_compat.numpy
 
 
 def _library(thing: Any) -> Any:
@@ -58,7 +60,9 @@ def _library(thing: Any) -> Any:
 
 def device(array: Any) -> Any:
     """Return the device of an array as its library names it, None on the host."""
-    return array_api_compat.device(array) if is_foreign(array) else None
+    if is_foreign(array):
+        return array_api_compat.device(array)
+    return None
 
 
 def is_on_accelerator(array: Any) -> bool:
@@ -113,7 +117,9 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
     if type(array) is np.ndarray:
         return np.asarray(array, dtype=dtype)
     if issparse(array):
-        return array if dtype is None else array.astype(dtype, copy=False)
+        if dtype is None:
+            return array
+        return array.astype(dtype, copy=False)
     if is_torch_array(array):
         array = array.detach().cpu()
         if str(array.dtype) == "torch.bfloat16":  # NumPy has no such type
@@ -134,14 +140,18 @@ def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     target = device(like)
     if not (is_foreign(array) and namespace(array) is xp and device(array) == target):
         array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=target)
-    return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
+    if dtype is None:
+        return array
+    return xp.astype(array, getattr(xp, dtype), copy=False)
 
 
 def arrays_to_host(thing: Any) -> Any:
     """Return arrays of other libraries as NumPy, in their own type, to store them."""
     if isinstance(thing, list | tuple):
         return type(thing)(map(arrays_to_host, thing))
-    return to_host(thing, None) if is_foreign(thing) else thing
+    if is_foreign(thing):
+        return to_host(thing, None)
+    return thing
 
 
 def empty(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
@@ -252,7 +262,9 @@ def set_diagonal(M: Array, values: Any) -> None:
 
 def precision_of(array: Any) -> str:
     """Return the name of a floating number type: "float32" or "float64"."""
-    return "float32" if rounding_of(array) > 1e-10 else "float64"
+    if rounding_of(array) > 1e-10:
+        return "float32"
+    return "float64"
 
 
 def rounding_of(array: Any) -> float:
@@ -281,7 +293,9 @@ def add_multiple(total: Array, array: Array, factor: float) -> None:
 
 def detached(array: Array) -> Array:
     """Return an array without the gradient that torch keeps with it."""
-    return array.detach() if is_torch_array(array) and array.requires_grad else array
+    if is_torch_array(array) and array.requires_grad:
+        return array.detach()
+    return array
 
 
 def as_floats(array: Array, who: str) -> Array:
@@ -296,7 +310,9 @@ def as_floats(array: Array, who: str) -> Array:
             "numbers; convert it to float64 or float32"
         )
     # Half precision, in either of its forms, is too coarse to compute in.
-    return xp.astype(array, xp.float32) if xp.finfo(array.dtype).bits < 32 else array
+    if xp.finfo(array.dtype).bits < 32:
+        return xp.astype(array, xp.float32)
+    return array
 
 
 def is_sparse_tensor(thing: Any) -> bool:

@@ -18,7 +18,9 @@ def triton_module(name: str, like: Any) -> Any:
     """
     if not is_torch_array(like) or not is_on_accelerator(like):
         return None
-    return _tried_out(name) if like.shape[0] >= FEWEST_FUSED else None
+    if like.shape[0] >= FEWEST_FUSED:
+        return _tried_out(name)
+    return None
 
 
 @cache

@@ -35,7 +35,9 @@ def _free_in_system() -> int | None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return None
-    return total if total > 0 else None
+    if total > 0:
+        return total
+    return None
 
 
 def _free_in_groups() -> Iterator[int]:
@@ -61,7 +63,9 @@ def _free_in_groups() -> Iterator[int]:
 def _number(path: Path) -> int | None:
     """Return the number in a file, None if it cannot be read or says "max"."""
     text = "".join(_lines(path)[:1]).strip()
-    return int(text) if text.isdigit() else None
+    if text.isdigit():
+        return int(text)
+    return None
 
 
 def _lines(path: Path) -> list[str]:
@@ -76,7 +80,8 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether memory is available, on a device or, by default, on the host."""
     if n_bytes < LITTLE and available is None:
         return True
-    available = available_bytes() if available is None else available
+    if available is None:
+        available = available_bytes()
     return available is None or n_bytes <= available
 
 

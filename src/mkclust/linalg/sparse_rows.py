@@ -39,7 +39,9 @@ def as_csr(matrix: Any) -> Any:
 
 def dense_rows(rows: Array) -> Array:
     """Return rows as an array; meant for some rows, never for all of a view."""
-    return rows.toarray() if issparse(rows) else rows
+    if issparse(rows):
+        return rows.toarray()
+    return rows
 
 
 def as_rows_like(rows: Array, known: Array) -> Array:
@@ -51,7 +53,9 @@ def as_rows_like(rows: Array, known: Array) -> Array:
 
 def stored_entries(rows: Array) -> Array:
     """Return the entries held: all of an array, nonzero ones of sparse rows."""
-    return rows.data if issparse(rows) else rows
+    if issparse(rows):
+        return rows.data
+    return rows
 
 
 def row_width(view: Any) -> int:
@@ -107,7 +111,9 @@ def are_equal_rows(A: Array, B: Array) -> bool:
         return True
     if A.shape != B.shape or issparse(A) != issparse(B):
         return False
-    return (A != B).nnz == 0 if issparse(A) else bool(namespace(A).all(A == B))
+    if issparse(A):
+        return (A != B).nnz == 0
+    return bool(namespace(A).all(A == B))
 
 
 def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:

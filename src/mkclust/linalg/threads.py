@@ -63,4 +63,6 @@ def one_thread_if_small(
     n_samples: int, few: int = FEW_SAMPLES
 ) -> AbstractContextManager[Any]:
     """Have the linear algebra compute on one thread if there are few samples."""
-    return one_thread() if n_samples <= few else nullcontext()
+    if n_samples <= few:
+        return one_thread()
+    return nullcontext()

@@ -162,10 +162,12 @@ def _read(
             "no kernels: the list is empty; pass at least one n x n matrix"
         )
     parts = []
+    counts = []
     for part in samples.parts:
-        is_rows = isinstance(part, RowSource) and not isinstance(part, Source)
-        parts.append(SourceAdapter(part) if is_rows else part)
-    counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
+        if isinstance(part, RowSource) and not isinstance(part, Source):
+            part = SourceAdapter(part)
+        parts.append(part)
+        counts.append(part.n_kernels if isinstance(part, Source) else 1)
     total = sum(counts)
 
     names = names or samples.names or [f"kernel {index}" for index in range(total)]
@@ -211,7 +213,7 @@ def _observed(
     scale = np.ones(n_samples) if fill == "rescale" else None
     mapped: list[Kernel] = []
     for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
-        key = (None if views is None else views[p], has.tobytes())
+        key = has.tobytes() if views is None else (views[p], has.tobytes())
         if key not in shared:
             shared[key] = SampleMap(has, n_samples, scale)
         mapped.append(Observed(kernel, shared[key]))
@@ -250,7 +252,9 @@ def _streamed(part: Any) -> Any:
     """Return a matrix as a source of rows."""
     if isinstance(part, Source | Kernel):
         return part
-    return MatrixRows(part if _is_stored(part) else as_numbers(part, "X"))
+    if not _is_stored(part):
+        part = as_numbers(part, "X")
+    return MatrixRows(part)
 
 
 def _is_stored(part: Any) -> bool:
@@ -288,5 +292,7 @@ def _examined(
         ones = to_device(np.ones((part.n_samples, 1)), part.like)
         return [(part, (part @ ones)[:, 0] / part.n_samples, 0.0)]
     matrix = as_numbers(part, labels[0])
-    kernel = DenseKernel(symmetrized(matrix, labels[0]) if validate else matrix)
+    if validate:
+        matrix = symmetrized(matrix, labels[0])
+    kernel = DenseKernel(matrix)
     return [(kernel, row_sums(kernel.matrix, labels[0]) / kernel.n_samples, 0.0)]

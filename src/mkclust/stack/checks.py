@@ -38,7 +38,9 @@ SELF_DISTANCE = 1e-2
 
 def describe(index: int, name: str) -> str:
     """Return what messages call a kernel: its number, and its name if it has one."""
-    return name if name == f"kernel {index}" else f"kernel {index} ({name!r})"
+    if name == f"kernel {index}":
+        return name
+    return f"kernel {index} ({name!r})"
 
 
 def as_numbers(matrix: Array, who: str) -> Array:

@@ -72,7 +72,9 @@ class Comparison:
     @property
     def kernels(self) -> tuple[int, ...]:
         """The numbers of the kernels, in the order of the products."""
-        return self.first if self.first == self.second else self.first + self.second
+        if self.first == self.second:
+            return self.first
+        return self.first + self.second
 
     @property
     def n_samples(self) -> int:

@@ -90,8 +90,10 @@ class Features:
                 features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
         if self.fill == "zero":
             return features
-        active = slice(None) if self.active is None else list(self.active)
-        scale = rescaling(block.observed[:, active])
+        observed = block.observed
+        if self.active is not None:
+            observed = observed[:, list(self.active)]
+        scale = rescaling(observed)
         # The other views stay as they are for samples that only they have.
         scale[scale == 0] = 1
         return [F * to_device(scale, F, precision_of(F))[:, None] for F in features]
@@ -150,9 +152,13 @@ def learn_maps(
     n_landmarks = n_components(approximation)
     # If all samples were landmarks, nothing would seem to be missed.
     count = max([FIT_SAMPLES, *(10 * n for n in n_landmarks)])
-    count = min(count if fit_samples is None else fit_samples, blocks.n_samples)
+    if fit_samples is not None:
+        count = fit_samples
+    count = min(count, blocks.n_samples)
     sample = draw_rows(blocks, count, fewest=max([1, *n_landmarks]))
-    preparations = {} if learn_preparations is None else learn_preparations(sample)
+    preparations: Mapping[str, Any] = {}
+    if learn_preparations is not None:
+        preparations = learn_preparations(sample)
     if hasattr(random_state, "randint"):
         random_state = random_state.randint(2**31)
     seed = int(random_state or 0)
@@ -199,7 +205,9 @@ def draw_rows(
     found = dict(block)
     few = min(len(numbers), max(fewest, 0.1 * count))
     scarce = [name for name, rows in found.items() if rows.shape[0] < few]
-    for name in scarce if len(numbers) < blocks.n_samples else ():
+    if len(numbers) == blocks.n_samples:
+        scarce = []  # these are all that they have
+    for name in scarce:
         own = np.flatnonzero(blocks.observed[:, blocks.names.index(name)])
         own = own[draw(len(own), count, seed)]
         block = blocks.take(own)
@@ -238,7 +246,9 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
         return float("nan")
     lengths = map_.self_similarity(rows)
     trace = float(namespace(lengths).sum(lengths))
-    return 1 - float(namespace(F).sum(squared_norms(F))) / trace if trace else 0.0
+    if trace:
+        return 1 - float(namespace(F).sum(squared_norms(F))) / trace
+    return 0.0
 
 
 def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Array:
@@ -261,7 +271,9 @@ def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Arr
             f"arrays only, and this is {given}: pass Nystroem of mkclust.kernels, or "
             "the views as dense NumPy arrays"
         )
-    return F if is_foreign(F) or issparse(F) else np.asarray(F)
+    if is_foreign(F) or issparse(F):
+        return F
+    return np.asarray(F)
 
 
 def _unit_scale(F: Array, floor: float) -> Array:

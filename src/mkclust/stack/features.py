@@ -292,7 +292,9 @@ def _center(
     mean = origin + shift
     variance = square - float(shift @ shift)
     length = variance + float(mean @ mean)
-    left = variance if center else length
+    left = length
+    if center:
+        left = variance
     if not left > CONSTANT * length:
         raise ValueError(f"{where} makes a kernel that is {nothing_left(length)}")
     # A sample whose squared features are far below their mean is at the mean.

@@ -114,7 +114,9 @@ def mirrored_tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
     """Cut rows of kernels, by default all, into slices that are computed at a time."""
     n = kernels[0].n_samples
-    return row_ranges(n if n_rows is None else n_rows, n, kernels[0].like, FEWEST_ROWS)
+    if n_rows is None:
+        n_rows = n
+    return row_ranges(n_rows, n, kernels[0].like, FEWEST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -171,13 +173,17 @@ class Factored(Kernel):
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
     def __matmul__(self, V: Array) -> Array:
-        X = V if is_sparse(self.F) else astype(V, precision_of(self.F))
+        X = V
+        if not is_sparse(self.F):
+            X = astype(V, precision_of(self.F))
         return astype(self.F @ (self.F.T @ X), precision_of(V))
 
 
 def _dense(rows: Any) -> Array:
     """Return rows in float64, written out if they are sparse."""
-    return astype(rows.toarray() if is_sparse(rows) else rows, "float64")
+    if is_sparse(rows):
+        rows = rows.toarray()
+    return astype(rows, "float64")
 
 
 class Wrapped(Kernel):

@@ -159,7 +159,9 @@ class Stack:
 
     def subset(self, indices: Sequence[int]) -> "Stack":
         """Return some of the kernels."""
-        features = None if self.features is None else self.features.subset(indices)
+        features = self.features
+        if features is not None:
+            features = features.subset(indices)
         chosen = Stack(
             tuple(self.kernels[p] for p in indices),
             tuple(self.names[p] for p in indices),

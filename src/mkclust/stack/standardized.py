@@ -76,7 +76,9 @@ class Standardization:
         first = float(self.diagonal[0])
         # A float32 kernel computes its unit diagonal to about 1e-6.
         shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
-        return first - self.shift if shared else None
+        if shared:
+            return first - self.shift
+        return None
 
     def project(
         self,
@@ -130,7 +132,9 @@ class Standardization:
         """
         local = self.to_same_device(cross)
         xp = namespace(cross)
-        given = astype(cross.toarray() if is_sparse(cross) else cross, "float64")
+        if is_sparse(cross):
+            cross = cross.toarray()
+        given = astype(cross, "float64")
         means = xp.mean(given, axis=1)
         rows = given + 0.0
         if local.shift and first is not None:
@@ -176,12 +180,16 @@ class Standardized(Wrapped):
     def _centered(self, V: Array) -> Array:
         """Return vectors without their means, if the kernel is centered."""
         is_centered = self.standardization.row_means is not None
-        return V - namespace(V).mean(V, axis=0) if is_centered else V
+        if is_centered:
+            return V - namespace(V).mean(V, axis=0)
+        return V
 
     def _scaled(self, V: Array) -> Array:
         """Return vectors times the scale, if the kernel is scaled."""
         scale = self.standardization.scale
-        return V if scale is None else V * astype(scale, precision_of(V))[:, None]
+        if scale is None:
+            return V
+        return V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
         return self._standardize(
@@ -208,7 +216,9 @@ class Standardized(Wrapped):
         """Return the centered and scaled diagonal, (n,)."""
         lengths = self.standardization.centered_diagonal()
         scale = self.standardization.scale
-        return lengths if scale is None else lengths * scale**2
+        if scale is None:
+            return lengths
+        return lengths * scale**2
 
 
 def fused_mixes(kernels: Sequence[Kernel]) -> Any:
@@ -226,7 +236,9 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
     if module is None:
         return None
     fit_in = (K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels)
-    return module if all(fit_in) else None
+    if all(fit_in):
+        return module
+    return None
 
 
 def write_mix(mix: Mix, precision: str) -> Array:
@@ -242,10 +254,15 @@ def write_mix(mix: Mix, precision: str) -> Array:
     kernels: Any = mix.kernels
     for kernel in kernels:
         own = kernel.standardization
-        is_centered = own.row_means is not None
         matrices.append(kernel.kernel.matrix)
-        means.append(own.row_means - own.mean / 2 if is_centered else zeros(n, like))
-        scales.append(zeros(n, like) + 1.0 if own.scale is None else own.scale)
+        mean = zeros(n, like)
+        if own.row_means is not None:
+            mean = own.row_means - own.mean / 2
+        means.append(mean)
+        scale = own.scale
+        if scale is None:
+            scale = zeros(n, like) + 1.0
+        scales.append(scale)
     out = empty((n, n), like, precision)
     xp = namespace(like)
     module.write_mix(out, matrices, mix.coefficients, xp.stack(scales), xp.stack(means))
