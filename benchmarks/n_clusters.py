@@ -1,12 +1,12 @@
-"""How often ``suggest_n_clusters`` is right, and what it says where there are no clusters.
+"""How often ``suggest_n_clusters`` is right, also where there are no clusters.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/n_clusters.py --jobs 15
 
 writes ``results/n_clusters/`` beside itself: ``rules.json``, how often each rule is
-right; ``sets.json``, what is found on every set of `sets.py` (families have the seeds 1,
-2 and 3) and on clean mixtures; ``evidence.json``, the evidence on data without clusters
-and on continua; ``cost.json``, times in fits. ``--untouched`` takes other seeds, which
-no rule was chosen by.
+right; ``sets.json``, what is found on every set of `sets.py` (families have the seeds
+1, 2 and 3) and on clean mixtures; ``evidence.json``, the evidence on data without
+clusters and on continua; ``cost.json``, times in fits. ``--untouched`` takes other
+seeds, which no rule was chosen by.
 
 real, families  the sets of `sets.py`
 mixtures        2 to 12 round clusters in two views, 1,000 samples; the largest cluster
@@ -37,7 +37,7 @@ REPEATS = 17
 
 
 def mixture(name, seed):
-    """Return two views of round clusters; the name has their number and a ratio of sizes."""
+    """Return views of round clusters; the name has their number and ratio of sizes."""
     k, ratio = (int(each) for each in name.split(":"))
     rng = np.random.default_rng([k, ratio, seed])
     shares = np.geomspace(ratio, 1, k)
@@ -83,7 +83,7 @@ WITHOUT = (
 
 
 def continuum(name, seed):
-    """Return two views of 400 samples along a line, a circle, a gradient, or by their size."""
+    """Return views of samples along a line or circle, in a square, or by their size."""
     rng = np.random.default_rng([10, seed])
     place = rng.uniform(size=(400, 2))
     if name == "line":

@@ -1,4 +1,4 @@
-"""Evidence of clusters: the tests, their draws, and what they say of noise and continua."""
+"""Evidence of clusters: tests, their draws, and what they say of noise."""
 
 import numpy as np
 import pytest

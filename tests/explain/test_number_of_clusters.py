@@ -1,4 +1,4 @@
-"""The number of clusters: the best one, candidates, their clusters, and their stability."""
+"""The number of clusters: the best one, candidates, clusters and stability."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Cuts for all numbers: their clusters are those of single cuts, and their criteria as defined."""
+"""Cuts for all numbers: clusters are those of single cuts, criteria as defined."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SIZES = (5, 10)
 
 
 def memberships_of(seed=0, n=150, k=4, n_views=2):
-    """Return who is in whose lists, by the mix and by each of some views, and classes."""
+    """Return who is in whose lists, by the mix and by views, and classes."""
     rng, y = np.random.default_rng(seed), np.arange(n) % k
     centers = 3 * rng.normal(size=(k, 5))
     views = [centers[y] + rng.normal(size=(n, 5)) for _ in range(n_views)]

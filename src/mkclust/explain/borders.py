@@ -21,7 +21,7 @@ FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
 
 
 class Borders(NamedTuple):
-    """How many samples lie between neighboring clusters, and how many near their centers."""
+    """How many samples are between neighboring clusters and near their centers."""
 
     n_between: int  # samples at a border
     # Samples near the centers: at each border, twice those of the sparser side.
@@ -30,14 +30,14 @@ class Borders(NamedTuple):
 
     @property
     def density(self) -> float:
-        """How dense samples are at borders, in units of that near centers; NaN without samples."""
+        """How dense samples are at borders, in units of that near centers."""
         if self.n_within == 0:
             return float("inf") if self.n_between else float("nan")
         return self.n_between / self.n_within * CORE / (0.5 - BORDER)
 
     @property
     def p_value(self) -> float:
-        """How likely a continuum is to have as few samples at the borders between its parts."""
+        """How likely a continuum is to have as few samples at borders."""
         odds = self.sparse * (0.5 - BORDER) / CORE
         total = self.n_between + self.n_within
         return (
@@ -46,7 +46,7 @@ class Borders(NamedTuple):
 
 
 def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
-    """Count samples at the borders between clusters of (n, d) points, and near the centers.
+    """Count points, (n, d), at the borders between clusters and near their centers.
 
     A sample has a position between its own center and that of the neighbor with the
     nearest border. At the edge of a cloud a border is denser than the sparser core,
@@ -76,7 +76,7 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
 
 
 def _dimensions(offsets: Float, labels: np.ndarray) -> float:
-    """Return the mean number of directions of clusters: (sum of variances)^2 / sum of squares."""
+    """Return the mean number of directions of clusters, by their variances."""
     total = 0.0
     for c in range(labels.max() + 1):
         scatter = offsets[labels == c].T @ offsets[labels == c]

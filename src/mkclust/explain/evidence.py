@@ -79,7 +79,7 @@ class EvidenceOfClusters:
         return float(np.nanmax([self.p_cloud, self.p_shuffled]))
 
     def p_text(self, value: float, sign: str = "= ") -> str:
-        """Return a p-value of draws after a sign, as a bound if no draw was as clear."""
+        """Return a p-value after a sign, as a bound if no draw was as clear."""
         return p_of_draws(value, 1 / (1 + self.n_draws), sign)
 
     def title(self) -> str:
@@ -132,13 +132,13 @@ class Clusterings(NamedTuple):
     eigenvalues: Float  # (b,)
 
     def coordinates(self, n_clusters: int) -> Float:
-        """Return the samples by the kernel's own distances, (n_samples, n_clusters - 1)."""
+        """Return the samples by the kernel's own distances, (n, k - 1)."""
         leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
         return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
 def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
-    """Cluster samples by the k - 1 leading eigenvectors of a centered kernel, for each k."""
+    """Cluster samples by k - 1 leading eigenvectors of a centered kernel."""
     with one_thread_if_small(len(K)):
         found = relax(DenseKernel(K), max(k_values), tol=EIGEN_TOLERANCE)
         values, V = found.eigenvalues, found.vectors
@@ -153,7 +153,7 @@ def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
 
 
 def silhouette(points: Float, found: Tight) -> float:
-    """Return the mean silhouette by distances to centers, zero if a cluster is empty."""
+    """Return the mean silhouette by centers, zero if a cluster is empty."""
     labels, centers = found.labels, found.centers
     sizes = np.bincount(labels, minlength=len(centers))
     if len(centers) < 2 or sizes.min() == 0:
@@ -166,7 +166,7 @@ def silhouette(points: Float, found: Tight) -> float:
 
 
 def numbers_to_test(k_values: list[int]) -> list[int]:
-    """Return the numbers that are tested: some of many, evenly spread by their ratios."""
+    """Return the numbers that are tested, evenly spread by their ratios."""
     kept = k_values[:1]
     for k in k_values:
         if k >= STEP * kept[-1]:
@@ -186,7 +186,7 @@ def find_evidence(
     level: float,
     rng: np.random.Generator,
 ) -> EvidenceOfClusters:
-    """Compare samples with random ones without clusters, and their clusters with a continuum.
+    """Compare samples with ones without clusters, and clusters with a continuum.
 
     Kernels are mixed by their shares; no p-value against views that share nothing is
     below that of the agreement of views.
@@ -243,7 +243,7 @@ def compare_with_draws(
 
 
 def rank_p_value(criterion: Float, drawn: Float) -> float:
-    """Return the share of (n_draws, s) draws, and the (s,) data, with the maximum of the data."""
+    """Return the share of the draws, and of the data, with the data's maximum."""
     # All are standardized together, so that the data are treated as any of the draws.
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)

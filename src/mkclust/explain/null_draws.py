@@ -24,7 +24,7 @@ MAX_DRAWS = 20
 
 
 def open_stack(model: Any, samples: Samples) -> Stack:
-    """Return the kernels of samples, centered and scaled as in a fit, in NumPy's arrays."""
+    """Return the kernels of samples, standardized as in a fit, in NumPy's arrays."""
     samples = replace(samples, parts=arrays_to_host(samples.parts))
     source, kernels = open_samples(model, samples)
     return source.stack(model, kernels)
@@ -96,7 +96,7 @@ class NullDraws:
         return self._draw_cloud(rng)
 
     def _draw_cloud(self, rng: np.random.Generator) -> Float:
-        """Return the mix of one cloud; ValueError if its samples would be refused by a fit."""
+        """Return the mix of one cloud; ValueError if a fit would refuse it."""
         normal = rng.normal(size=(self._samples.n_samples,) * 2)
         normal[:, 0] = 1
         Q, T = np.linalg.qr(normal)
@@ -116,7 +116,7 @@ class NullDraws:
         )
 
     def shuffled(self, rng: np.random.Generator) -> Float:
-        """Return the mix with the samples of every view shuffled on their own, centered, (n, n)."""
+        """Return the mix with the samples of every view shuffled, centered, (n, n)."""
         sizes = {
             view: len(K) for view, K in zip(self._views, self._kernels, strict=True)
         }
@@ -154,7 +154,7 @@ def _gaussian(products: Float, scale: float) -> Float:
 
 
 def gaussian_inner_products(K: Float) -> Float | None:
-    """Return inner products of points of which K is the Gaussian kernel; None if there are none."""
+    """Return inner products of the points of a Gaussian kernel; None of others."""
     diagonal = np.diag(K)
     constant = np.ptp(diagonal) <= TOLERANCE * abs(diagonal[0])
     if not constant or K.min() <= 0:

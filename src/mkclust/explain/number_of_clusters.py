@@ -171,7 +171,7 @@ class NumberOfClusters:
 
 
 def scores_of(*criteria: Float) -> Float:
-    """Return the sum of criteria over s numbers, each from 0 for the worst to 1 for the best."""
+    """Return the sum of criteria, (s,), each from 0 for the worst to 1 for the best."""
     total = np.zeros(len(criteria[0]))
     for values in criteria:
         known = np.nan_to_num(values)
@@ -196,7 +196,7 @@ def suggest_n_clusters(
     random_state: Any = 0,
     **options: Any,
 ) -> NumberOfClusters:
-    r"""Say which number of clusters fits best, which others may, and which clusters these are.
+    r"""Say which number of clusters fits best, which others may, and with which clusters.
 
     The graph of neighborhoods of the recommended method, `AgreementKKM`, does not
     depend on the number of clusters: its eigenvectors are found once, and clustered for
@@ -311,7 +311,7 @@ class _Pass(NamedTuple):
 
 
 def _open(X: Any, options: dict[str, Any]) -> tuple[AgreementKKM, Parts]:
-    """Return the model whose graph is cut, and its input, of which samples can be taken."""
+    """Return the model whose graph is cut, and its input."""
     if unknown := sorted(set(options) - OPTIONS):
         raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
     model = AgreementKKM(n_clusters=2, random_state=0, **options)
@@ -320,7 +320,7 @@ def _open(X: Any, options: dict[str, Any]) -> tuple[AgreementKKM, Parts]:
 
 
 def _model_of(model: AgreementKKM, source: Parts, n_used: int) -> Any:
-    """Return a model for some samples, which reads rows of kernels if these are many."""
+    """Return a model for some samples; for many it reads rows of kernels."""
     copy = source.unfitted(model)
     if source.kernels != "precomputed" and n_used > MOST_WRITTEN:
         copy.set_params(kernels__on_the_fly=True)
@@ -387,7 +387,7 @@ def _test(
     level: float,
     rng: np.random.Generator,
 ) -> EvidenceOfClusters:
-    """Test how strong the evidence of clusters is, on some of the samples that were cut."""
+    """Test how strong the evidence of clusters is, on some of the samples."""
     everyone = np.arange(source.n_samples) if drawn is None else drawn
     n_tested = min(len(everyone), TESTED_SAMPLES)
     part = source.take(everyone[draw(rng, len(everyone), n_tested)])

@@ -1,4 +1,4 @@
-"""Clusters for several numbers of them, from one set of eigenvectors, and how they compare.
+"""Clusters for several numbers of them, from one set of eigenvectors.
 
 The leading eigenvectors of a graph do not depend on how many of them are taken. They
 are found once, for the largest number, and k-means for each number starts from the
@@ -38,8 +38,8 @@ TOLERANCE = 1e-3
 # one from the clusters of the number before and the best of so many drawn points.
 DRAWN_STARTS = 4
 TRIALS = 16
-# k-means stops when the squared shifts of all centers sum to less than this share of the
-# mean variance of a column, or after so many iterations.
+# k-means stops when the squared shifts of all centers sum to less than this share of
+# the mean variance of a column, or after so many iterations.
 LEAST_SHIFT = 1e-4
 MAX_ITER = 100
 # The graph whose eigenvalues say how many clusters there are: all lists of the mix.
@@ -47,13 +47,13 @@ OF_MIX = Setting(True, 1.0, 0.0)
 
 
 class Way(NamedTuple):
-    """Which lists a graph is made of: how many sizes, the smallest first, and the setting."""
+    """Which lists a graph is of: how many sizes, the smallest first, and the setting."""
 
     n_sizes: int
     setting: Setting
 
     def embed(self, memberships: Sequence[Sequence[Any]], n_vectors: int) -> Embedded:
-        """Return the embedding of samples by some leading eigenvectors of this graph."""
+        """Return the embedding by some leading eigenvectors of this graph."""
         used = [several[: self.n_sizes] for several in memberships]
         scales = list_scales(used, self.setting)
         return embed(used, scales, n_vectors, TOLERANCE)
@@ -83,7 +83,7 @@ def cut_for_all(
     k_values: Sequence[int],
     n_sizes: Sequence[int],
 ) -> Cuts:
-    """Cut the graph of neighborhoods into every one of several rising numbers of clusters.
+    """Cut the graph of neighborhoods into several rising numbers of clusters.
 
     `n_sizes` says how many sizes of lists each number uses, the smallest first. As in
     `cut`, clusters are those of the setting with the higher modularity.
@@ -161,7 +161,7 @@ class Tight(NamedTuple):
 
 
 def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Tight]:
-    """Return clusters for rising numbers, of points that may differ between the numbers.
+    """Return clusters for rising numbers, each of points of its own.
 
     k-means starts from drawn centers for the first number, and from the clusters of the
     number before for every other one.
@@ -179,7 +179,7 @@ def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Ti
 
 
 def _lloyd(points: Float, centers: Float) -> Tight:
-    """Return clusters by Lloyd's algorithm; a cluster that loses all points keeps its center."""
+    """Return clusters by Lloyd's algorithm; one without points keeps its center."""
     tolerance = LEAST_SHIFT * float(np.mean(np.var(points, axis=0)))
     lengths = np.einsum("ij,ij->i", points, points)
     clusters = np.arange(len(centers))

@@ -35,7 +35,7 @@ COUNTED, BYTES_PER_LINK = 256, 48
 
 
 class Setting(NamedTuple):
-    """Which lists make up a graph, and how much those of the mix and of the views weigh."""
+    """Which lists make up a graph, and what those of the mix and the views weigh."""
 
     with_longest: bool
     mix: float
@@ -48,7 +48,7 @@ SETTINGS = Setting(False, 1.0, 0.0), Setting(True, 1.0, 1.0)
 
 
 class Graph(Kernel):
-    """The graph of neighborhoods, normalized by degrees: a sparse matrix in two factors."""
+    """The graph of neighborhoods, normalized by degrees, in two sparse factors."""
 
     storage = "sparse"
 
@@ -83,7 +83,7 @@ class Graph(Kernel):
         return np.zeros(self.n_samples)
 
     def links(self) -> Any:
-        """Return all links, normalized, as a sparse matrix: symmetric, without a diagonal."""
+        """Return all links, normalized, as a symmetric sparse matrix."""
         n = self.factor.shape[0]
         some = np.unique(np.linspace(0, n - 1, min(n, COUNTED)).astype(int))
         count = (self.factor[some] @ self.transposed).nnz * n / len(some)
@@ -105,7 +105,7 @@ class Graph(Kernel):
         return rising[self.degrees[rising] > 0]
 
     def modularity(self, labels: Labels) -> float:
-        """Return by how much more links are within clusters than by chance, as a share of all."""
+        """Return the share of links within clusters, less that by chance."""
         clusters = np.unique(labels)
         is_in = (labels[:, None] == clusters).astype(np.float64)
         in_lists = self.transposed @ is_in

@@ -118,7 +118,7 @@ class ClusterTreeDisplay(Display):
         return places
 
     def _colors(self) -> list[list[int]]:
-        """Return the numbers of the colors of nodes: a cluster gives its own to its largest part."""
+        """Return the colors of nodes: a cluster gives its own to its largest part."""
         sizes, flows = self.sizes(), self.flows()
         colors = [list(range(len(sizes[0])))]
         for flow in flows:
