@@ -259,7 +259,7 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:
-    """Return NAME=VALUE options as a dict."""
+    """Return one value for all views, or values by the names of views."""
     pairs = [
         (name, value) for name, _, value in (each.rpartition("=") for each in values)
     ]

@@ -64,7 +64,10 @@ def mean_squared_norm(name: str, view: Array) -> float:
 
 
 def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
-    """Return squared distances of rows, rounding errors as zeros."""
+    """Return squared distances of rows, rounding errors as zeros.
+
+    The norms, if known, are the sums of the squared norms of every two rows.
+    """
     if norms is None:
         norms = squared_norms(A)[:, None] + squared_norms(B)
 
