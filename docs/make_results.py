@@ -244,43 +244,69 @@ def scale():
     }
 
 
+# Names of the criteria of the number of clusters, and of those that are added.
+CRITERIA = {"eigengaps": "eigengap", "agreements": "agreement"}
+HALVES = ("first", "untouched")
+
+
+def rule_name(criteria):
+    """Return the name of a rule that adds criteria."""
+    return " + ".join(CRITERIA.get(each, each) for each in criteria.split(" + "))
+
+
+def table_of_rules(found):
+    """Return how often every rule is right or within one, and what it loses, by part."""
+    body = []
+    for name, parts in found["rules"].items():
+        cells = [rule_name(name)]
+        for part in ("real", "families", "mixtures"):
+            each = parts[part]
+            right, within = each["right"], each["within one"]
+            cells.append(f"{right} / {within} of {each['of']}, {each['regret']:.3f}")
+            cells[-1] += f", {each['bias']:+.1f}"
+        body.append(cells)
+    return markdown(["rule", "real sets", "families", "mixtures"], body)
+
+
+def table_of_sets(part):
+    """Return what was found on the sets of a part; the other half of the seeds beside it."""
+    rows = read_json("n_clusters/sets.json")["rows"]
+    if part != "real":
+        rows += read_json("n_clusters/sets-untouched.json")["rows"]
+    body = []
+    for row in rows:
+        if row["part"] == part:
+            candidates = ", ".join(map(str, row["candidates"]))
+            cells = [row["set"], str(row["seed"]), str(row["true"]), candidates]
+            body.append([*cells, digits(row["ari"]), digits(row["at true"])])
+    header = ["set", "seed", "true", "candidates", "ARI of the best", "of the true"]
+    return markdown(header, body)
+
+
 def number_of_clusters():
     """Return how often a suggested number of clusters is right."""
-    record = read_json("n_clusters.json")
-    titles = {
-        "noise": "independent noise",
-        "planted": "3 to 8 clusters, centers 4.5 apart",
-        "categories": "the same beside a random category",
-        "closer": "the same, centers 2.7 apart",
-        "real": "real data with up to 20 classes",
-    }
-    body = []
-    for part, title in titles.items():
-        rows = record[part]
-        given = [row["evidence"] for row in rows]
-        evidence = ", ".join(
-            f"{word} {given.count(word)}" for word in sorted(set(given))
-        )
-        right = (
-            ""
-            if part == "noise"
-            else sum(row["n_clusters"] == row["true"] for row in rows)
-        )
-        body.append([title, str(len(rows)), evidence, str(right)])
-    keys = (
-        "problem",
-        "true",
-        "n_clusters",
-        "next",
-        "evidence",
-        "eigengaps",
-        "silhouettes",
-    )
-    each = [[str(row[key]) for key in keys] for row in record["real"]]
+    record, cost = (read_json(f"n_clusters/{name}.json") for name in ("rules", "cost"))
+    judged = read_json("n_clusters/evidence-untouched.json")["rows"]
+    kinds = dict.fromkeys((row["part"], row["set"]) for row in judged)
+    evidence = []
+    for part, name in kinds:
+        given = [row["evidence"] for row in judged if row["set"] == name]
+        counts = [str(given.count(word)) for word in ("none", "weak", "strong")]
+        title = "without clusters" if part == "without" else "continuum"
+        evidence.append([title, name, *counts])
+    about = [
+        [what, *(f"{record[half]['candidates'][what]:g}" for half in HALVES)]
+        for what in record["first"]["candidates"]
+    ]
     return {
         **{key: record[key] for key in ("command", "machine")},
-        "counts": markdown(["data", "problems", "evidence", "right"], body),
-        "real": markdown(list(keys), each),
+        "first": table_of_rules(record["first"]),
+        "untouched": table_of_rules(record["untouched"]),
+        "candidates": markdown(["", "first seeds", "untouched seeds"], about),
+        "evidence": markdown(["data", "kind", "none", "weak", "strong"], evidence),
+        "without": digits(cost["without evidence, in fits"], 1),
+        "with": digits(cost["with evidence, in fits"], 1),
+        **{part: table_of_sets(part) for part in ("real", "families", "mixtures")},
     }
 
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mkclust import suggest_n_clusters
-from mkclust.plots import NumberOfClustersDisplay
+from mkclust.plots import ClusterTreeDisplay, NumberOfClustersDisplay
 
 rng = np.random.default_rng(0)
 y = rng.integers(4, size=150)
@@ -29,6 +29,13 @@ print(found)
 # of the three, each from 0 for the worst number to 1 for the best.
 
 NumberOfClustersDisplay.from_suggestion(found)
+plt.show()
+
+# %%
+# How the clusters of one number become those of the next: nodes are clusters, and edges show where
+# their samples come from.
+
+ClusterTreeDisplay.from_suggestion(found)
 plt.show()
 
 # %%

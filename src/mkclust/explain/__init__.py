@@ -3,6 +3,7 @@
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.diagnose import Diagnosis, diagnose
+from mkclust.explain.evidence import EvidenceOfClusters
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores
 from mkclust.explain.stability import Stability
@@ -14,6 +15,7 @@ __all__ = [
     "Annotation",
     "Description",
     "Diagnosis",
+    "EvidenceOfClusters",
     "Missingness",
     "NumberOfClusters",
     "SampleScores",
