@@ -76,7 +76,10 @@ def _centered_blocks(K: Float, starts: np.ndarray, sizes: np.ndarray) -> Float:
     K -= np.repeat(row_means, sizes, axis=1)
     for start, size in zip(starts, sizes, strict=True):
         own = slice(start, start + size)
-        K[own, own] = u_centered(K[own, own].copy()) if size >= FEWEST_SAMPLES else 0.0
+        if size >= FEWEST_SAMPLES:
+            K[own, own] = u_centered(K[own, own].copy())
+        else:
+            K[own, own] = 0.0
     return K
 
 

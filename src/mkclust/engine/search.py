@@ -236,7 +236,8 @@ class Mixes:
             return 0.0
         m = self.stack.n_kernels
         length = float(np.linalg.norm(row_lengths(matrix)))
-        return (m + 4) * np.sqrt(m) / 2 * float(np.finfo(np.float32).eps) * length
+        half_rounding = float(np.finfo(np.float32).eps) / 2
+        return (m + 4) * np.sqrt(m) * half_rounding * length
 
 
 class SubspaceSearch:

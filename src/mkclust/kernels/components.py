@@ -52,8 +52,10 @@ def are_components(view: Array) -> bool:
 
 def _fall(spreads: Float, equal: float) -> bool:
     """Return whether spreads are positive and fall, or rise by at most a share."""
-    are_positive = np.all((spreads > 0) & np.isfinite(spreads))
-    return bool(are_positive and np.all(spreads[1:] <= (1 + equal) * spreads[:-1]))
+    if not np.all((spreads > 0) & np.isfinite(spreads)):
+        return False
+    limits = (1 + equal) * spreads[:-1]
+    return bool(np.all(spreads[1:] <= limits))
 
 
 def _covariances(view: Array) -> Float:

@@ -137,6 +137,7 @@ class InnerProduct(Measure):
         return (astype(scaled, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:
+        """Return the squared norms of rows, in their mean."""
         return squared_norms(rows) / self.scale
 
 
@@ -151,6 +152,7 @@ class Cosine(Measure):
         return (astype(unit, _precision(rows)),)
 
     def compare_with_itself(self, rows: Array) -> Array:
+        """Return one for rows with a direction, zero for others."""
         return astype(squared_norms(rows) > 0, "float64")
 
 
@@ -234,6 +236,7 @@ class GivenDistance(GivenMatrix, CityBlock):
     """Distances that a view consists of, in units of their median."""
 
     def compare(self, x: Points, y: Points) -> Array:
+        """Return some columns of the matrix, over their median."""
         return super().compare(x, y) / self.median
 
 

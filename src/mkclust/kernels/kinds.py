@@ -106,8 +106,9 @@ class ViewProfile:
         """Return whether entries are distances: a zero diagonal, few other zeros."""
         if not self.is_of_pairs or self.diagonal.any():
             return False
-        n = self.view.shape[0]
-        return (self.share_of_zeros - 1 / n) < 0.5 * (1 - 1 / n)
+        on_diagonal = 1 / self.view.shape[0]
+        elsewhere = self.share_of_zeros - on_diagonal
+        return elsewhere < 0.5 * (1 - on_diagonal)
 
     def is_graph(self) -> bool:
         """Return whether entries are links, mostly zero."""
@@ -154,7 +155,8 @@ class ViewProfile:
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
     """Return whether the deviation of numbers is at most a share of their mean."""
-    return bool(numbers.mean() > 0 and numbers.std() <= share * numbers.mean())
+    mean = numbers.mean()
+    return bool(mean > 0 and numbers.std() <= share * mean)
 
 
 @dataclass(frozen=True)

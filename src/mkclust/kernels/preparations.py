@@ -332,7 +332,8 @@ def is_one_hot(rows: Float) -> bool:
 
 def sampled_indices(view: Array) -> np.ndarray:
     """Return indices of at most 1,000 rows of a view to learn from, always the same."""
-    most = max(1, min(1_000, 2**23 // max(1, view.shape[1])))
+    fitting = 2**23 // max(1, view.shape[1])
+    most = max(1, min(1_000, fitting))
     return some_rows(np.arange(view.shape[0]), most)
 
 

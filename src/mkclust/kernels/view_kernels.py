@@ -141,7 +141,8 @@ class ViewKernels:
             each if self.measures[each.measure].is_similarity else each.measure
             for each in self.formulas
         ]
-        is_summed = share < 1 and len(self.formulas) == 1 and not is_foreign(self.view)
+        has_one_kernel = share < 1 and len(self.formulas) == 1
+        is_summed = has_one_kernel and not is_foreign(self.view)
         sums = np.zeros(self.view.shape[0]) if is_summed else None
         found = {
             key: find_neighborhoods(size, self._dissimilarities(formula, sums))
@@ -327,6 +328,7 @@ class ComputedKernels(Source):
 
     @property
     def n_kernels(self) -> int:  # type: ignore[override]
+        """The number of kernels, m."""
         return len(self.kernels)
 
     @property
@@ -335,10 +337,12 @@ class ComputedKernels(Source):
         return self.n_kernels, self.n_samples, self.n_training
 
     def diagonal(self) -> Array:
+        """Return the self-similarities of training samples, (m, n)."""
         diagonals = [kernel.diagonal for kernel in self.kernels]
         return namespace(*diagonals).stack(diagonals)
 
     def sums(self) -> Array | None:
+        """Return row sums, (m, n), if all kernels know theirs."""
         found = [kernel.row_sums() for kernel in self.kernels]
         known = [each for each in found if each is not None]
         if len(known) == len(found):
@@ -348,6 +352,7 @@ class ComputedKernels(Source):
     def entries(
         self, index: int, rows: np.ndarray, columns: np.ndarray
     ) -> Array | None:
+        """Return some entries of a kernel, computed on the host."""
         if is_foreign(self.like):
             return None
         (_, tile), *_ = self.only([index])._tiles(rows, columns)
@@ -370,6 +375,7 @@ class ComputedKernels(Source):
         return FactoredMatrix(left, found[0].right)
 
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
+        """Return the source of some of the kernels."""
         return replace(self, kernels=tuple(self.kernels[p] for p in indices))
 
     def product(self, index: int, X: Array) -> Array | None:
@@ -398,6 +404,7 @@ class ComputedKernels(Source):
         return module.gaussian_products(split, 2 * formula.rate, X)
 
     def rows(self, start: int, stop: int) -> Array:
+        """Return consecutive rows of all kernels, (m, stop - start, n)."""
         return self._rows_of(np.arange(start, min(stop, self.n_samples)))
 
     def _some(self, samples: np.ndarray) -> list[Array]:
@@ -405,7 +412,8 @@ class ComputedKernels(Source):
 
     def _rows_of(self, samples: np.ndarray) -> Array:
         """Return the rows of some samples, (m, n_rows, n_training)."""
-        n_rows, n = len(samples), self.n_training
+        n_rows = len(samples)
+        n = self.n_training
         out = empty((self.n_kernels, n_rows, n), self.like, self.number_type)
 
         def write(part: slice) -> None:
@@ -423,7 +431,8 @@ class ComputedKernels(Source):
         out = empty(self.shape, self.like, self.number_type)
         for rows in row_ranges(n, n, self.like, BLOCK_ROWS):
             for p, tile in self._tiles(rows, slice(rows.start, n)):
-                xp, height = namespace(tile), rows.stop - rows.start
+                xp = namespace(tile)
+                height = rows.stop - rows.start
                 square = tile[:, :height]
                 tile[:, :height] = xp.triu(square) + xp.triu(square, k=1).T
                 out[p, rows, rows.start :] = tile
@@ -484,8 +493,9 @@ class ComputedKernels(Source):
 
 def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
     """Return rising numbers without a gap as a slice."""
-    first, count = int(numbers[0]), len(numbers)
-    is_run = count == numbers[-1] - first + 1 and bool(np.all(np.diff(numbers) == 1))
+    first = int(numbers[0])
+    count = len(numbers)
+    is_run = bool(np.all(np.diff(numbers) == 1))
     if is_run:
         return slice(first, first + count)
     return numbers

@@ -5,6 +5,7 @@ Results are sparse if zeros stay zeros, and otherwise dense, of the size of some
 some rows.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,7 +63,8 @@ def row_width(view: Any) -> int:
     """Return how many numbers a row takes; an index in sparse rows counts half."""
     if not issparse(view):
         return int(view.shape[1])
-    return max(1, -(-3 * view.nnz // (2 * max(1, view.shape[0]))))
+    per_row = view.nnz / max(1, view.shape[0])
+    return max(1, math.ceil(1.5 * per_row))
 
 
 def row_products(A: Array, B: Array) -> Array:

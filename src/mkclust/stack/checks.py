@@ -43,29 +43,29 @@ def describe(index: int, name: str) -> str:
     return f"kernel {index} ({name!r})"
 
 
-def as_numbers(matrix: Array, who: str) -> Array:
+def as_numbers(matrix: Array, label: str) -> Array:
     """Return a matrix of floats, or raise; float32 and float64 are not copied."""
     if is_sparse_tensor(matrix):
         raise ValueError(
-            f"{who} is a sparse tensor, and kernels are multiplied as dense ones "
+            f"{label} is a sparse tensor, and kernels are multiplied as dense ones "
             "there: pass its .to_dense(), or a SciPy sparse matrix of the host"
         )
     if isinstance(matrix, FactoredMatrix):
         return matrix
     if scipy.sparse.issparse(matrix):
-        check_type(matrix.dtype, who)
+        check_type(matrix.dtype, label)
         return as_csr(matrix)
     if not is_foreign(matrix):
-        check_masks(matrix, who)
-        matrix = np.asarray(as_table(matrix, who).values)
+        check_masks(matrix, label)
+        matrix = np.asarray(as_table(matrix, label).values)
         try:
             if matrix.dtype == object:
                 matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"{who} holds objects that are not numbers: pass a matrix of floats"
+                f"{label} holds objects that are not numbers: pass a matrix of floats"
             ) from None
-    return as_floats(matrix, who)
+    return as_floats(matrix, label)
 
 
 def check_shapes(
@@ -73,32 +73,32 @@ def check_shapes(
 ) -> None:
     """Raise if kernels are not square matrices over the samples that they have."""
     size = 0
-    for kernel, who, has in zip(kernels, labels, observed, strict=True):
+    for kernel, label, has in zip(kernels, labels, observed, strict=True):
         n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
         shape = tuple(kernel.shape) if n is None else (n, n)
         if len(shape) != 2:
             raise ValueError(
-                f"{who} has the shape {shape}: a kernel has two dimensions"
+                f"{label} has the shape {shape}: a kernel has two dimensions"
             )
         if shape[0] != shape[1]:
             raise ValueError(
-                f"{who} is not square, its shape is {shape}: pass similarities of all "
-                "samples to all samples, or pass samples x features tables as views"
+                f"{label} is not square, its shape is {shape}: pass similarities of "
+                "all samples to all samples, or pass samples x features tables as views"
             )
         if not shape[0]:
-            raise ValueError(f"{who} is empty, it has no samples: pass at least two")
+            raise ValueError(f"{label} is empty, it has no samples: pass at least two")
         if has is not None:
             size = len(has)
         elif not size:
             size = shape[0]
         if shape[0] != size:
             raise ValueError(
-                f"kernels of different sizes: {labels[0]} has {size} samples, {who} "
+                f"kernels of different sizes: {labels[0]} has {size} samples, {label} "
                 f"has {shape[0]}; all kernels must be over the same samples"
             )
 
 
-def row_sums(matrix: Array, who: str) -> Array:
+def row_sums(matrix: Array, label: str) -> Array:
     """Return the row sums in float64, having made sure that every entry is finite."""
     if is_foreign(matrix):
         xp = namespace(matrix)
@@ -111,22 +111,24 @@ def row_sums(matrix: Array, who: str) -> Array:
             else:
                 sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
     if not bool(namespace(sums).all(namespace(sums).isfinite(sums))):
-        raise nonfinite_error(_row_blocks(matrix), who)
+        raise nonfinite_error(_row_blocks(matrix), label)
     return sums
 
 
-def nonfinite_error(blocks: Iterable[Array], who: str, where: str = "") -> ValueError:
+def nonfinite_error(blocks: Iterable[Array], label: str, where: str = "") -> ValueError:
     """Return the error for entries that are not finite, or whose sums are not."""
     n_bad = sum(int((~np.isfinite(to_host(block))).sum()) for block in blocks)
     if not n_bad:
-        return ValueError(f"{who} has entries so large that sums overflow: rescale it")
+        return ValueError(
+            f"{label} has entries so large that sums overflow: rescale it"
+        )
     return ValueError(
-        f"{who} contains NaN or infinity: {n_bad} entries are NaN or infinite{where}; "
-        "drop those samples or repair the kernel"
+        f"{label} contains NaN or infinity: {n_bad} entries are NaN or "
+        "infinite{where}; drop those samples or repair the kernel"
     )
 
 
-def symmetrized(matrix: Array, who: str) -> Array:
+def symmetrized(matrix: Array, label: str) -> Array:
     """Return a kernel if it is symmetric, else ``(K + K^T) / 2``; raise if far off.
 
     Asymmetry weakens the bound of a certificate: only a share of 1e-13 is ignored.
@@ -143,16 +145,16 @@ def symmetrized(matrix: Array, who: str) -> Array:
     )
     if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
-            f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
-            f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass "
-            "(K + K.T) / 2"
+            f"{label} is not symmetric: entries mirrored at the diagonal differ by up "
+            f"to {difference:.3g} (largest entry {largest:.3g}); if that is meant, "
+            "pass (K + K.T) / 2"
         )
     if not difference > 1e-13 * largest:
         return matrix
     if not is_sparse:
         require_memory(
             matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
-            f"{who} is not quite symmetric, and a symmetric copy of it",
+            f"{label} is not quite symmetric, and a symmetric copy of it",
             "pass (K + K.T) / 2, which is not copied",
             available=free_bytes(matrix),
         )
@@ -180,7 +182,7 @@ def _asymmetry(matrix: Array) -> float:
 
 
 def learn_centering(
-    kernel: Kernel, row_means: Array, who: str, center: bool
+    kernel: Kernel, row_means: Array, label: str, center: bool
 ) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
@@ -193,7 +195,7 @@ def learn_centering(
     smallest = float(np.finfo(number_type).smallest_normal)
     if 0 < typical < smallest / kernel.precision:
         raise ValueError(
-            f"{who} has entries so small that digits are lost, self-similarities of "
+            f"{label} has entries so small that digits are lost, self-similarities of "
             f"{typical:.3g} on average: multiply it with a constant"
         )
 
@@ -202,12 +204,12 @@ def learn_centering(
         # An indefinite kernel may have a zero diagonal and other nonzero entries.
         sizes = xp.abs(diagonal) + xp.abs(row_means)
     if float(xp.mean(xp.abs(sizes))) <= 1e3 * kernel.precision * typical:
-        raise ValueError(f"{who} is {nothing_left(typical if center else 0)}")
+        raise ValueError(f"{label} is {nothing_left(typical if center else 0)}")
     return standardization
 
 
 def learn_scale(
-    lengths: Array, kernel: Kernel, who: str, numbers: np.ndarray | None
+    lengths: Array, kernel: Kernel, label: str, numbers: np.ndarray | None
 ) -> Array:
     """Return the scale that makes a diagonal one, or raise and name the samples."""
     xp = namespace(lengths)
@@ -218,14 +220,14 @@ def learn_scale(
         samples = join_words(found if numbers is None else numbers[found])
         have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
         raise ValueError(
-            f"{who}: {have} zero self-similarity (after centering: at the very mean of "
-            "all samples) and cannot be scaled to a unit diagonal; drop those samples, "
-            "leave the kernel out, or pass normalize=False"
+            f"{label}: {have} zero self-similarity (after centering: at the very mean "
+            "of all samples) and cannot be scaled to a unit diagonal; drop those "
+            "samples, leave the kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
 
 
-def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
+def check_diagonal(kernel: Standardized, largest: float, label: str) -> None:
     """Raise if the diagonal of a centered kernel shows that it is indefinite."""
     lengths = kernel.diagonal()
     xp = namespace(lengths)
@@ -237,7 +239,7 @@ def check_diagonal(kernel: Standardized, largest: float, who: str) -> None:
     if least < -rounding or (not centered and largest > most + rounding):
         which = "self-similarities after centering" if centered else "self-similarities"
         raise ValueError(
-            f"{who} is indefinite: its {which} are {least:.3g} to {most:.3g}, its "
+            f"{label} is indefinite: its {which} are {least:.3g} to {most:.3g}, its "
             f"largest entry is {largest:.3g}; pass a positive semidefinite kernel"
         )
 
@@ -261,7 +263,7 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
         yield block.data if scipy.sparse.issparse(block) else block
 
 
-def refuse_distances(kernel: Kernel, who: str) -> None:
+def refuse_distances(kernel: Kernel, label: str) -> None:
     """Raise if a kernel holds distances, plain or squared, rather than similarities.
 
     Distances are positive with a zero diagonal; so may be similarities. But the leading
@@ -290,24 +292,28 @@ def refuse_distances(kernel: Kernel, who: str) -> None:
     has_few_zeros = rounding > 0 and np.mean(apart <= 0) < 0.5
     if is_hollow and has_few_zeros and _leading_eigenvalues_are_negative(D):
         raise ValueError(
-            f"{who} looks like distances, not similarities: its diagonal is zero, and "
-            "its other entries are positive and larger for samples that are further "
-            "apart; pass a kernel, such as np.exp(-D**2 / (2 * np.median(D)**2)) for "
-            "distances D, or have it computed: kernels='from_distances' for all "
-            "matrices, kernels={NAME: 'from_distances'} for one"
+            f"{label} looks like distances, not similarities: its diagonal is zero, "
+            "and its other entries are positive and larger for samples that are "
+            "further apart; pass a kernel, such as np.exp(-D**2 / (2 * "
+            "np.median(D)**2)) for distances D, or have it computed: "
+            "kernels='from_distances' for all matrices, kernels={NAME: "
+            "'from_distances'} for one"
         )
 
 
 def _leading_eigenvalues_are_negative(D: Float) -> bool:
     """Return whether leading eigenvalues are negative, but for mean and diagonal."""
-    values = eigvalsh(D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean())
+    centered = D - D.mean(axis=0)
+    centered -= centered.mean(axis=1)[:, None]
+    values = eigvalsh(centered)
     # Centering has one eigenvalue of zero; a change of the diagonal moves the others
     # alike.
     values = np.delete(values, np.argmin(np.abs(values)))
     values = values - values.mean()
     # For a matrix of independent noise, the standard deviation of this skewness is
     # sqrt(6) n^-1.5.
-    skewness = np.sum(values**3) / max(np.sum(values**2), np.finfo(float).tiny) ** 1.5
+    size = max(np.sum(values**2), np.finfo(float).tiny)
+    skewness = np.sum(values**3) / size**1.5
     return bool(skewness < -8 * len(D) ** -1.5)
 
 

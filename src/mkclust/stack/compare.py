@@ -124,7 +124,8 @@ def compare(stack: Stack) -> list[Comparison]:
     for p, kernel in enumerate(kernels):
         samples = np.arange(kernel.n_samples)
         if isinstance(kernel, Observed):
-            samples, kernel = kernel.map.samples, kernel.kernel
+            samples = kernel.map.samples
+            kernel = kernel.kernel
         inner.append(kernel)
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
 

@@ -309,4 +309,5 @@ def _distances(points: Array, centers: Array) -> Array:
     lengths = xp.sum(centers * centers, axis=2)[:, :, None]
     # |c|^2 - 2 c x + |x|^2.
     factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)
-    return xp.reshape(xp.reshape(factors, (s * k, d + 2)) @ points, (s, k, -1))
+    distances = xp.reshape(factors, (s * k, d + 2)) @ points
+    return xp.reshape(distances, (s, k, -1))

@@ -276,8 +276,11 @@ def _compressed(
         # has.
         T = np.pad(T, ((0, 1), (0, 0)))
         coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
-    small = [T[:, a:b] @ T[:, a:b].T for a, b in pairwise(ends)]
-    return tuple(DenseKernel((S + S.T) / 2) for S in small), coordinate_map
+    kernels = []
+    for a, b in pairwise(ends):
+        S = T[:, a:b] @ T[:, a:b].T
+        kernels.append(DenseKernel((S + S.T) / 2))
+    return tuple(kernels), coordinate_map
 
 
 def _center(

@@ -198,7 +198,8 @@ class HeldStack(Stack):
 
         if isinstance(self.entries, np.ndarray):
             c = np.asarray(coefficients, dtype=self.entries.dtype)
-            np.dot(c, self.entries.reshape(m, n * n), out=mixed.reshape(n * n))
+            flat = self.entries.reshape(m, n * n)
+            np.dot(c, flat, out=mixed.reshape(n * n))
             return DenseKernel(mixed)
 
         mixed[...] = 0.0  # a product of n^2 columns overflows on a device

@@ -192,6 +192,7 @@ class Standardized(Wrapped):
         return V * astype(scale, precision_of(V))[:, None]
 
     def rows(self, index: Any) -> Array:
+        """Return centered and scaled rows, (s, n)."""
         return self._standardize(
             self.kernel.rows(index), index, slice(0, self.n_samples)
         )
