@@ -228,3 +228,10 @@ def test_the_smallest_possible_p_value_of_draws_is_shown_as_a_bound():
     assert found.tests.p_value == 0.02
     assert "evidence of clusters (p <= 0.02)" in found.verdict()
     assert found.tests.p_text(0.1) == "= 0.1"
+
+
+def test_many_numbers_are_tested_on_more_samples():
+    views, _ = blobs(n=420, k=4)
+    found = suggest_n_clusters(views, [2, 200], evidence=True, level=0.5)
+    assert found.tests.n_tested == 400
+    assert suggest_n_clusters(views, [4], evidence=True).tests.n_tested == 300

@@ -30,8 +30,9 @@ CANDIDATES = 3
 # samples.
 RESAMPLES = 3
 FRACTION = 0.8
-# Tests use at most this number of samples.
+# Tests use this number of samples, or this number for each cluster if that is more.
 TESTED_SAMPLES = 300
+TESTED_PER_CLUSTER = 2
 # With fewer samples than this nothing could be told.
 FEWEST_SAMPLES = 20
 # Without k_values: up to this number of clusters, with this number of samples each at
@@ -389,7 +390,8 @@ def _test(
 ) -> EvidenceOfClusters:
     """Test how strong the evidence of clusters is, on some of the samples."""
     everyone = np.arange(source.n_samples) if drawn is None else drawn
-    n_tested = min(len(everyone), TESTED_SAMPLES)
+    most = max(TESTED_SAMPLES, TESTED_PER_CLUSTER * k_values[-1])
+    n_tested = min(len(everyone), most)
     part = source.take(everyone[draw(rng, len(everyone), n_tested)])
     names = ("center", "normalize", "psd")
     options = {name: getattr(model, name) for name in names}
@@ -401,13 +403,12 @@ def _test(
     p_agreement = 0.0
     if agreement.n_independent_views > 1:
         p_agreement = float(agreement.p_values.min())
-    numbers = [k for k in k_values if k < n_tested]
     return find_evidence(
         mixing,
         part,
         found.shares,
-        numbers,
-        min(best, numbers[-1]),
+        k_values,
+        best,
         p_agreement=p_agreement,
         n_draws=int(np.ceil(1 / level - 1e-9)) - 1,
         level=level,
