@@ -49,7 +49,7 @@ OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
 
 
 @dataclass(frozen=True)
-class view:  # noqa: N801 - written like a function, as a value of the parameter ``kernels``
+class view:  # noqa: N801 - written like a function, as a value of `kernels`
     """What to make of one view: rows by a transformer, then a kernel by its name.
 
     Parameters
