@@ -41,7 +41,7 @@ class Lists:
     for_all: bool
 
     def memberships(self, similarities: Array) -> list[Any]:
-        """Return by size which samples are in the lists of which anchors, sparse rows of bool."""
+        """Return by size which samples are in which anchors' lists, sparse, of bool."""
         low = to_device(self.limits.min(axis=0) - self.tie, similarities)
         rows, anchors = places_of(similarities >= low)
         values = entries_at(similarities, rows, anchors)
@@ -72,13 +72,13 @@ class Lists:
 
 
 def nearest_list(similarities: Array, limits: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest anchor that has a list, for every row, and whether there is one."""
+    """Return for every row the nearest anchor with a list, and whether there is one."""
     to_lists = np.where(np.isfinite(limits), to_host(similarities), -np.inf)
     return to_lists.argmax(axis=1), to_lists.max(axis=1, initial=-np.inf) > -np.inf
 
 
 def list_sizes(neighbors: Any, n_anchors: int, n_clusters: int) -> tuple[int, ...]:
-    """Return the sizes of lists: those asked for, or by the number of anchors, rising."""
+    """Return the sizes of lists, rising: as asked for, or by the number of anchors."""
     most = max(1, n_anchors - 3)
     if neighbors != "auto":
         asked = {max(1, neighbors // 4), max(1, neighbors // 2), neighbors}
@@ -89,7 +89,7 @@ def list_sizes(neighbors: Any, n_anchors: int, n_clusters: int) -> tuple[int, ..
 
 
 class Nearest(NamedTuple):
-    """The anchors that are nearest to some anchors, these among them, and how similar they are."""
+    """The anchors nearest to some anchors, these included, and their similarities."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -98,7 +98,7 @@ class Nearest(NamedTuple):
 
 
 class Search:
-    """The search for the lists of anchors by one kernel, block of anchors after block."""
+    """The search for the lists of anchors by one kernel, block after block."""
 
     def __init__(self, sizes: Sequence[int], n_anchors: int, tie: float, for_all: bool):
         self.sizes, self.n_anchors = tuple(sizes), n_anchors
@@ -157,7 +157,7 @@ def find_lists(
     ties: Sequence[float],
     like: Array,
 ) -> tuple[list[Lists], list[list[Any]]]:
-    """Return the lists of anchors by several kernels, and who of these is in them, by size.
+    """Return the lists of anchors by kernel, and their members by kernel and size.
 
     The first kernel is the mix: by it every sample is in a list.
     """
@@ -178,7 +178,7 @@ def find_lists(
 
 
 def _without_lonely(members: list[Any], lists: Lists, compare: Compare) -> list[Any]:
-    """Return memberships in which those in no list are in that of the nearest anchor."""
+    """Return memberships with those in no list added to that of the nearest anchor."""
     lonely = [np.flatnonzero(np.diff(each.indptr) == 0) for each in members]
     anyone = np.unique(np.concatenate(lonely))
     if not len(anyone):

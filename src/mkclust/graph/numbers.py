@@ -47,7 +47,7 @@ OF_MIX = Setting(True, 1.0, 0.0)
 
 
 class Way(NamedTuple):
-    """Which lists a graph is of: how many sizes, the smallest first, and the setting."""
+    """Which lists make a graph: how many sizes, smallest first, and the setting."""
 
     n_sizes: int
     setting: Setting

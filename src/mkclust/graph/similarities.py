@@ -1,4 +1,4 @@
-"""Similarities between samples and anchors: by the mix of the kernels, and by single views."""
+"""Similarities between samples and anchors: by mixed kernels and by single views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class KernelBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class MixAndViews:
-    """By which kernels samples are compared: by all that are mixed, and by those of each view.
+    """By which kernels samples are compared: all mixed ones, and those of each view.
 
     Two samples are as similar as the sum, with the coefficients of the mix, over the
     kernels that have both, divided by the root of the share of these: so that
@@ -47,7 +47,7 @@ class MixAndViews:
 
     @property
     def groups(self) -> list[list[int]]:
-        """The kernels that samples are compared by: all, and by view if there are several."""
+        """The kernels to compare by: all, and by view if there are several views."""
         of_view: dict[int, list[int]] = {}
         for p in self.included:
             of_view.setdefault(self.views[p], []).append(p)
@@ -57,7 +57,7 @@ class MixAndViews:
     def compare(
         self, blocks: Mapping[int, KernelBlock], shape: tuple[int, int], like: Array
     ) -> list[Array]:
-        """Return the similarities of samples to anchors, by the mix and by each view."""
+        """Return similarities of samples to anchors, by the mix and by each view."""
         return [self._mix(group, blocks, shape, like) for group in self.groups]
 
     def _mix(
@@ -99,7 +99,7 @@ def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
 
 
 def tie_of(rounding: float) -> float:
-    """Return below which difference similarities are ties, if those to themselves are one.
+    """Return the difference below which similarities tie, if self-similarities are one.
 
     Rounding is the relative one of their entries.
     """

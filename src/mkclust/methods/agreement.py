@@ -1,4 +1,4 @@
-"""Which views agree, which have no clear agreement with another one, and which are copies."""
+"""Which views agree, which agree clearly with no other one, and which are copies."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -75,8 +75,9 @@ def p_value_limit(n_samples: Any) -> Any:
 def limit_rule() -> str:
     """Return in words the p-value below which two views agree.
 
-    >>> limit_rule()
-    '1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388 on)'
+    >>> limit_rule()  # doctest: +NORMALIZE_WHITESPACE
+    '1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5
+    (from 388 on)'
     """
     last_high = math.floor(math.sqrt(LIMIT_TIMES_SQUARE / HIGHEST_LIMIT))
     first_low = math.ceil(math.sqrt(LIMIT_TIMES_SQUARE / LOWEST_LIMIT))
@@ -170,9 +171,10 @@ class Agreement:
     >>> from mkclust import agreement
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=90)
-    >>> views = {name: rng.normal(size=(3, 5))[y] * 3 + rng.normal(size=(90, 5)) for name in "ab"}
-    >>> agreed = agreement(views | {"noise": rng.normal(size=(90, 5))})
-    >>> agreed.set_aside
+    >>> def draw_view():
+    ...     return rng.normal(size=(3, 5))[y] * 3 + rng.normal(size=(90, 5))
+    >>> views = {"a": draw_view(), "b": draw_view(), "noise": rng.normal(size=(90, 5))}
+    >>> agreement(views).set_aside
     ('noise',)
     """
 
@@ -202,7 +204,7 @@ class Agreement:
 
     @property
     def limits(self) -> Float:
-        """The p-value below which two kernels agree, by their number of common samples, (m, m)."""
+        """The p-value below which each pair agrees, by its common samples, (m, m)."""
         return np.asarray(p_value_limit(self.pair_samples))
 
     def limits_in_words(self) -> str:
@@ -219,7 +221,7 @@ class Agreement:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Kernels that agree, directly or through others: most independent views first."""
+        """Kernels that agree, even through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
         links = (self.p_values < self.limits) | ~self._are_other_views
         number = _components(links[np.ix_(kernels, kernels)])
@@ -234,7 +236,7 @@ class Agreement:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether kernels were compared on different samples, because some are missing."""
+        """Whether kernels were compared on different samples, as some are missing."""
         return bool((self.pair_samples != self.n_samples).any())
 
     @property
@@ -244,12 +246,12 @@ class Agreement:
 
     @property
     def is_testable(self) -> bool:
-        """Whether there are views to compare, and enough samples for a p-value below the limit."""
+        """Whether two views have enough samples for a p-value below the limit."""
         return bool((self.lowest_p_values < self.limits).any())
 
     @cached_property
     def chosen(self) -> list[int]:
-        """The kernels that are included: those of the first group, all if there is none."""
+        """The included kernels: those of the first group, or all without a group."""
         return list(self.groups[0]) if self.groups else list(range(len(self.names)))
 
     @property
@@ -290,7 +292,11 @@ class Agreement:
         return weights / weights.sum()
 
     def coefficients(self) -> Float:
-        """Return the coefficients of the compromise, (m,): weights over norms, or an average."""
+        """Return the coefficients of the compromise, (m,).
+
+        They are weights over norms. A single independent view, and kernels that are
+        all without a norm, are averaged by the weights alone.
+        """
         weights = self.weights()
         if self.n_independent_views == 1 or not self.norms.any():
             return weights
@@ -301,7 +307,7 @@ class Agreement:
         return coefficients / coefficients.sum()
 
     def _agreement_sums(self, group: Sequence[int]) -> Float:
-        """Return how much each kernel of a group agrees with its other independent views, (g,)."""
+        """Return how much each kernel agrees with other views of its group, (g,)."""
         part = np.ix_(group, group)
         others = self._are_other_views[part]
         sizes = (~others).sum(axis=1)
@@ -314,7 +320,7 @@ class Agreement:
         return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
     def verdict(self, *, sets_aside: bool = True) -> str:
-        """Return in a few sentences which views agree and which were set aside, with p-values.
+        """Return in words which views agree and which were set aside, with p-values.
 
         Pass ``sets_aside=False`` for a method that uses all views.
         """
@@ -414,7 +420,7 @@ class Agreement:
         return found
 
     def order_sentences(self) -> list[str]:
-        """Return which views may agree by the order of the rows alone; nothing if none do."""
+        """Return which views may agree by the rows' order alone; nothing if none do."""
         ordered = np.flatnonzero(self.by_order.any(axis=1))
         if not len(ordered):
             return []
@@ -450,7 +456,7 @@ class Agreement:
         ]
 
     def evidence(self, p: int) -> Evidence:
-        """Return what decides whether a kernel is used: its p-value with the closest other one.
+        """Return why a kernel is used or not: its p-value with the closest other one.
 
         For a kernel that agrees with others than those that are used it is the closest
         of these.
@@ -462,7 +468,7 @@ class Agreement:
         )
 
     def closest(self, p: int, among: Sequence[int] | None = None) -> int:
-        """Return the kernel of another independent view, of all or some, of smallest p-value."""
+        """Return the closest kernel, by its p-value, in another independent view."""
         others = np.flatnonzero(self._are_other_views[p])
         if among is not None:
             others = np.intersect1d(others, among)
@@ -470,7 +476,7 @@ class Agreement:
         return int(others[np.lexsort([-self.scores[p, others], p_values])[0]])
 
     def summary(self) -> str:
-        """Return the verdict, and for every view its closest partner, p-value and weight."""
+        """Return the verdict, and each view's closest partner, p-value and weight."""
         if self.n_independent_views == 1:
             return self.verdict()
         head = [
@@ -502,7 +508,7 @@ class Agreement:
     __repr__ = summary
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the alignments, in a figure of its own or given axes; return the display."""
+        """Draw the alignments in a new figure or given axes; return the display."""
         from mkclust.plots import AgreementDisplay
 
         return AgreementDisplay(
@@ -560,7 +566,7 @@ def measure_agreement(stack: Stack) -> Agreement:
 def _p_values(
     comparison: Comparison, alignments: Float, tested: np.ndarray
 ) -> tuple[Float, Float]:
-    """Return the p-values of alignments, and of copies, (c, c); one if a pair is not tested."""
+    """Return the p-values of alignments and of copies, (c, c); one if not tested."""
     if not tested.any():
         return np.ones_like(alignments), np.ones_like(alignments)
     n = comparison.n_samples
@@ -590,7 +596,7 @@ class GroupedPValues(NamedTuple):
 def _p_values_of_groups(
     comparison: Comparison, groups: np.ndarray, tested: np.ndarray
 ) -> GroupedPValues:
-    """Return p-values by shuffling within groups, and whole groups: twice the smaller one."""
+    """Return twice the smaller p-value of shuffling within groups and whole groups."""
     if not tested.any():
         ones = np.ones(tested.shape)
         return GroupedPValues(ones, ones, False)
@@ -611,7 +617,7 @@ def _p_values_of_groups(
 def _p_values_within(
     comparison: Comparison, groups: np.ndarray, tested: np.ndarray
 ) -> tuple[Float, Float]:
-    """Return the p-values of what kernels share within groups, and of copies, (c, c)."""
+    """Return p-values of what kernels share within groups, and of copies, (c, c)."""
     rng = np.random.default_rng(0)
     drawn = draw_members(groups, SIMULATED_SAMPLES, rng)
     ones = np.ones(tested.shape)
@@ -659,7 +665,7 @@ def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> No
 
 
 def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
-    """Return which pairs have all samples in common, or enough to be called copies, (m, m)."""
+    """Return which pairs share all samples, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
     return np.asarray(
         pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES)
@@ -681,6 +687,6 @@ def _independent_views(
 
 
 def _components(links: np.ndarray) -> np.ndarray:
-    """Return the number of the connected component of each, given which are linked, (m, m)."""
+    """Return the number of each one's connected component, given the links, (m, m)."""
     # Sparse, because SciPy is slow on dense graphs.
     return connected_components(csr_array(links), directed=False)[1]

@@ -61,7 +61,7 @@ class Compromise:
 
 
 def find_compromise(stack: Stack) -> Compromise:
-    """Return the compromise of the kernels that agree, which does not depend on the others."""
+    """Return the compromise of the kernels that agree, independent of the others."""
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
@@ -85,7 +85,7 @@ def find_compromise(stack: Stack) -> Compromise:
 
 
 def activate(stack: Stack, indices: list[int]) -> Stack:
-    """Return kernels with samples rescaled to compensate for included kernels that lack them."""
+    """Return kernels rescaled to compensate for included ones that lack samples."""
     if stack.features is not None:
         return with_active_views(stack, indices)
     return replace(stack, kernels=with_active(stack.kernels, indices))
@@ -126,7 +126,7 @@ def solve_agreement_kkm(
 
 
 class AgreementKKM(InductiveClusterer):
-    r"""Clusters by neighborhoods in the views that agree: a view without agreement changes nothing.
+    r"""Clusters by neighborhoods in the views that agree; other views change nothing.
 
     .. math:: \max_{U^\top U = I_k} \mathrm{Tr}(U^\top D^{-1/2} W D^{-1/2} U), \qquad
               W = F F^\top - \mathrm{diag}
@@ -260,7 +260,7 @@ class AgreementKKM(InductiveClusterer):
         return to_host(embedding) @ np.linalg.pinv(basis, hermitian=True)
 
     def connectivities(self, X: Any = None) -> Any:
-        r"""Return the graph of neighborhoods: how far every two samples of the fit share lists.
+        r"""Return the graph of neighborhoods: how far samples of the fit share lists.
 
         It is :math:`D^{-1/2} W D^{-1/2}`, of which the leading eigenvectors are the
         embedding. If more samples were fitted than were learned from, it is the graph
@@ -268,7 +268,7 @@ class AgreementKKM(InductiveClusterer):
 
         Parameters
         ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, or table, default=None
+        X : array (m, n, n), list or dict of kernels or views, or table, default=None
             What the model was fitted on. None takes the views that the model has kept,
             if it was fitted on views and all samples are anchors.
 
@@ -283,7 +283,8 @@ class AgreementKKM(InductiveClusterer):
         >>> from mkclust import AgreementKKM
         >>> from mkclust.datasets import load
         >>> views = {name: view[:300] for name, view in load("digits").views.items()}
-        >>> graph = AgreementKKM(n_clusters=10, random_state=0).fit(views).connectivities()
+        >>> model = AgreementKKM(n_clusters=10, random_state=0).fit(views)
+        >>> graph = model.connectivities()
         >>> graph.shape, bool((graph - graph.T).nnz), bool(graph.diagonal().any())
         ((300, 300), False, False)
         """

@@ -42,10 +42,11 @@ def solve_anchored_mkkm(
     rounding: str = "best",
     **options: Any,
 ) -> Solution:
-    """Minimize the objective of `AnchoredMKKM`; ``options`` are those of `solve_simple_mkkm`.
+    """Minimize the objective of `AnchoredMKKM`.
 
     ``n_init`` and ``rounding`` are those of the k-means by which ``anchor="auto"``
-    compares clusters: by components, unless rows of unit length are asked for.
+    compares clusters: by components, unless rows of unit length are asked for. The
+    ``options`` are those of `solve_simple_mkkm`.
     """
     compromise = find_compromise(stack)
     included = compromise.stack
@@ -96,7 +97,7 @@ def _keeps(
     n_init: int,
     is_unit: bool,
 ) -> bool:
-    """Return whether a partition keeps the leading directions and the clusters of a baseline."""
+    """Return whether a partition keeps a baseline's leading directions and clusters."""
     k = baseline.n_clusters
     # K centered clusters have k - 1 dimensions; the k-th is noise.
     leading = max(k - 1, 1)
@@ -196,7 +197,10 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
 
     anchor: float | Literal["auto"] = "auto"
 
-    SUMMARY = "SimpleMKKM over the kernels that agree, drawn to the partition of their compromise"
+    SUMMARY = (
+        "SimpleMKKM over the kernels that agree, drawn to the partition of their "
+        "compromise"
+    )
     WARNS = "never"
     REFERENCES = (*SimpleMKKM.REFERENCES, AgreementKKM.REFERENCES[0])
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {

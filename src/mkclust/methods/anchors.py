@@ -1,8 +1,8 @@
-"""Fits of any number of samples: learned from some, with anchors among them, and assigned to all.
+"""Fits of any number of samples: learned from some of them, and assigned to all.
 
-Kernels are made of the anchors, and the lists of these say who is near whom. The graph
-is that of the samples that are learned from. The others are assigned in blocks, as new
-samples are.
+Some of the samples that are learned from are anchors. Kernels are made of the anchors,
+and the lists of these say who is near whom. The graph is that of the samples that are
+learned from. The others are assigned in blocks, as new samples are.
 """
 
 from collections.abc import Iterable
@@ -146,7 +146,7 @@ def memberships_of(fitted: Any, part: Samples) -> tuple[list[list[Any]], np.ndar
 
 
 def kept_samples(model: Any) -> Samples:
-    """Return the views of a fit as its model has kept them, of samples that are anchors all."""
+    """Return the views that a model has kept, if all samples of the fit are anchors."""
     bank = getattr(model, "bank_", None)
     if bank is None or hasattr(model, "anchors_"):
         why = (
@@ -180,7 +180,7 @@ def graph_of(model: Any, samples: Samples) -> Graph:
 def learn_all(
     fitted: Any, samples: Samples, rows: Float, state: np.ndarray, anchors: np.ndarray
 ) -> dict[str, Any]:
-    """Return what a model of anchors learns of all samples, given their rows and states."""
+    """Return what a model of anchors learns of all samples, given rows and states."""
     uncovered, lacks_neighbors = np.flatnonzero(state > 0), bool((state > 1).any())
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
@@ -212,7 +212,7 @@ def learn_all(
 
 
 def has_blocks(samples: Samples) -> bool:
-    """Return whether samples are so many, or where they are such, that some are read at a time."""
+    """Return whether samples are read in blocks: they are many, or not in memory."""
     if samples.kind == "kernels":
         return False
     is_held = all(is_foreign(part) or in_memory(part) for part in samples.parts)

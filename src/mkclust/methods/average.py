@@ -11,7 +11,7 @@ from mkclust.stack import Stack
 def solve_average_kkm(
     stack: Stack, n_clusters: int, *, learn_missing: bool = False
 ) -> Solution:
-    """Solve `AverageKKM`; ``learn_missing`` says whether to learn values for missing samples."""
+    """Solve `AverageKKM`; ``learn_missing`` also learns values for missing samples."""
 
     def relax(stack: Stack, previous: Solution | None = None) -> Solution:
         mixture = Mixture(stack, n_clusters)

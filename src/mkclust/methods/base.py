@@ -148,14 +148,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
         Parameters
         ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        X : array of shape (m, n, n), list or dict of kernels or views, or table (n, d)
             See the class documentation.
         y : Ignored
             Present for scikit-learn's conventions.
-        observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
+        observed : array of bool (n_samples, n_views) or dict of columns, default=None
             Which views, or kernels, have which samples; what else they hold is ignored.
             None if it follows from rows that are NaN throughout, or from ids.
-        groups : Series, frame of one column, or array-like of shape (n_samples,), default=None
+        groups : Series, frame of one column or array-like (n_samples,), default=None
             The family, patient, batch or plate of every sample, if samples of one are
             alike: by id, or in the order of the samples. Whether views agree is tested
             within and between groups.
@@ -188,7 +188,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return self.fit(X, y, **options).labels_
 
     def solve(self, stack: Stack) -> Solution:
-        """Solve the method's relaxed problem, without labels and without a change of the model.
+        """Solve the relaxed problem, without labels and without changing the model.
 
         Parameters
         ----------
@@ -206,7 +206,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         >>> from mkclust import SimpleMKKM
         >>> from mkclust.stack import as_stack
         >>> X = np.random.default_rng(0).normal(size=(2, 30, 4))
-        >>> solution = SimpleMKKM(n_clusters=3).solve(as_stack(X @ X.transpose(0, 2, 1)))
+        >>> stack = as_stack(X @ X.transpose(0, 2, 1))
+        >>> solution = SimpleMKKM(n_clusters=3).solve(stack)
         >>> solution.partition.shape, solution.weights.shape
         ((30, 3), (2,))
         """
@@ -217,7 +218,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return replace(solution, seconds=time.perf_counter() - started)
 
     def summary(self) -> str:
-        """Return how the input was read, and the weight and alignment of every kernel."""
+        """Return how the input was read, and every kernel's weight and alignment."""
         check_is_fitted(self)
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(
@@ -232,14 +233,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
-        """Return the similarities by which the samples are clustered, all or among some.
+        """Return the similarities by which the samples, all or some, are clustered.
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and
         scaled as in the fit; :meth:`describe_mixed_kernel` says what it is for others.
 
         Parameters
         ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        X : array of shape (m, n, n), list or dict of kernels or views, or table (n, d)
             What the model was fitted on.
         samples : array-like of int of shape (s,), default=None
             Indices of the samples, in any order; None for all.
@@ -282,14 +283,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        """Return the similarities among samples that exist, symmetric but for rounding."""
+        """Return similarities among covered samples, symmetric but for rounding."""
         if samples is None:
             return Mix(self.coefficients_, stack.kernels).dense()
         return stack.among(samples).mix(self.coefficients_).dense()
 
     @property
     def _mixes_kernels(self) -> bool:
-        """Whether the similarities by which samples are clustered are those of mixed kernels."""
+        """Whether the samples are clustered by the similarities of mixed kernels."""
         return hasattr(self, "coefficients_")
 
     def _learn(self, samples: Samples) -> dict[str, Any]:
@@ -306,7 +307,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return {}
 
     def _further(self, stack: Stack, solution: Solution) -> list[Relaxation]:
-        """Return what else a method wants to turn into labels, as it does the partition."""
+        """Return what else a method turns into labels, as it does the partition."""
         return []
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
@@ -314,15 +315,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return solution.partition, Extension.by(stack)
 
     def _rows_of(self, embedding: Array) -> Float:
-        """Return the rows that clusters were found in, but for their form, of an embedding."""
+        """Return the rows, but for their form, by which an embedding is clustered."""
         return to_host(embedding)
 
     def _assign(self, rows: Array) -> Labels:
-        """Return the clusters of rows like those of the partition, by the nearest center."""
+        """Return the clusters of rows like the partition's, by the nearest center."""
         return assign(rows, self._centers, self._root)
 
     def _explain_stop(self, solution: Solution) -> str:
-        """Say why the solver stopped before its rule was met, and what to do about it."""
+        """Say why the solver stopped before its rule was met, and what to do."""
         if not solution.cycle:
             return (
                 f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
@@ -335,7 +336,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError for parameters that are invalid for all data."""
+        """Raise ValueError or TypeError for parameters that no data make valid."""
         parameters = self.get_params(deep=False)
         for name, allowed in (COMMON | self.ALLOWED).items():
             if name in parameters:
@@ -394,7 +395,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
     @property
     def _asks_to_learn(self) -> bool:
-        """Whether what stands for samples that are missing from views is to be learned."""
+        """Whether values for samples that are missing from views are learned."""
         return self.table_options.missing_views == "learn"
 
     def _learns_missing(self, stack: Stack) -> bool:

@@ -71,7 +71,7 @@ class InductiveClusterer(
 
         Parameters
         ----------
-        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
+        X : array of shape (m, n_new, n), list or dict of kernels or views, or table
             What ``fit`` was given, for other samples: similarities of the new samples
             to the training samples, or features. Views and named kernels of weight zero
             may be left out.
@@ -151,7 +151,8 @@ class InductiveClusterer(
         >>> old, new = ({n: view[rows] for n, view in digits.items()} for rows in
         ...             (slice(0, 1000, 2), slice(1, 1000, 10)))
         >>> model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
-        >>> noise = {n: np.random.default_rng(0).permuted(view) for n, view in new.items()}
+        >>> noise = {n: np.random.default_rng(0).permuted(view)
+        ...          for n, view in new.items()}
         >>> bool(model.coverage(new).mean() > 0.3), float(model.coverage(noise).max())
         (True, 0.0)
         """
@@ -191,7 +192,7 @@ class InductiveClusterer(
     def _embed(
         self, X: Any, self_similarity: Any, observed: Any
     ) -> tuple[Samples, Float, np.ndarray]:
-        """Return new samples, their rows, and the indices of those without entries: zero rows."""
+        """Return new samples, their rows, and the indices of those without entries."""
         samples, source = self._read_new(X, self_similarity, observed), self._source
         unused = source.unused(self)
         known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
@@ -205,7 +206,7 @@ class InductiveClusterer(
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
     ) -> tuple[Float, np.ndarray, bool]:
-        """Return the rows of new samples, which are not covered, and whether for want of neighbors.
+        """Return rows of samples, which are uncovered, and if for want of neighbors.
 
         Samples of which no used view says anything have rows of zeros.
         """
@@ -255,7 +256,7 @@ class InductiveClusterer(
         return self.embedding_.shape[1]
 
     def _as_embedding(self, rows: Array) -> Array:
-        """Return rows, of which k-means takes the directions, in the terms of ``embedding_``."""
+        """Return rows, clustered by their directions, as ``embedding_`` has them."""
         return rows
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:

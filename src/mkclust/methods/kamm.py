@@ -24,7 +24,10 @@ WEIGHT_ROUNDING = 1e-9
 def solve_kamm_r(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
-    """Maximize the objective of `KAMMR` by reduced gradient ascent, at most m - 1 longest steps."""
+    """Maximize the objective of `KAMMR` by reduced gradient ascent.
+
+    Every step is as long as the simplex allows, and there are at most m - 1 of them.
+    """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     relaxation = mixture.relax(gamma**2)
@@ -53,7 +56,8 @@ def solve_kamm_r(
 class KAMMR(RelaxedClusterer, InductiveClusterer):
     r"""SimpleMKKM with its minimum turned into a maximum (an ablation [1]_).
 
-    .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+    .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k}
+              \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     A convex function has its maximum over a simplex at a corner: one kernel gets all
@@ -126,7 +130,8 @@ def solve_kamm_a(
 class KAMMA(RelaxedClusterer, InductiveClusterer):
     r"""SimpleMKKM's problem by alternation instead of descent (an ablation [1]_).
 
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
+              \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     H is the leading eigenvectors of the mixed kernel, and the best weights for H are
@@ -166,7 +171,10 @@ class KAMMA(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 50
 
-    SUMMARY = "an ablation of SimpleMKKM that alternates between the partition and the weights"
+    SUMMARY = (
+        "an ablation of SimpleMKKM that alternates between the partition and the "
+        "weights"
+    )
     REFERENCES = SimpleMKKM.REFERENCES
 
     def _solve(self, stack: Stack) -> Solution:

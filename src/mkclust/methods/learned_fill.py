@@ -1,4 +1,4 @@
-r"""Samples that are missing from some kernels, made of observed ones in turns with the clustering.
+r"""Samples missing from some kernels, made of observed ones in turns with clustering.
 
 A kernel :math:`K = \Phi_c \Phi_c^\top` over the samples c that it has is, over all
 samples, that of features :math:`\Phi`: those observed, and for every missing sample j a
@@ -38,9 +38,10 @@ the observed samples, and the partition would only confirm itself.
 
 References
 ----------
-.. [1] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao. Multiple
-   Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
-.. [2] X. Liu. Incomplete Multiple Kernel Alignment Maximization for Clustering. IEEE TPAMI, 2021.
+.. [1] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W.
+   Gao. Multiple Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
+.. [2] X. Liu. Incomplete Multiple Kernel Alignment Maximization for Clustering. IEEE
+   TPAMI, 2021.
 """
 
 from collections.abc import Callable, Sequence
@@ -100,7 +101,7 @@ def learn_fills(
 
 
 def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
-    """Fill in features of missing samples by regression of those observed on the partition."""
+    """Fill in features of missing samples by regression of observed ones on H."""
 
     def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
         plain = _plain(before)
@@ -114,7 +115,7 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
 
 
 class AlignedFills:
-    """Features of missing samples along what the partition predicts, of a fixed length."""
+    """Features of missing samples along what H predicts of them, of a fixed length."""
 
     def __init__(self) -> None:
         # By the first kernel of each map, learned from the first partition.
@@ -152,7 +153,7 @@ class AlignedFills:
 def _each_map(
     stack: Stack, change: Callable[[SampleMap, Sequence[int]], SampleMap]
 ) -> list[SampleMap | None]:
-    """Return the map of every kernel, changed if it lacks samples; shared maps stay shared."""
+    """Return each kernel's map, changed if samples are missing; shared ones stay so."""
     maps = maps_of(stack.kernels)
     groups: dict[int, list[int]] = {}
     for p, each in enumerate(maps):
@@ -180,7 +181,7 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
 
 
 def _inverse(shares: Float) -> Float:
-    """Return the inverse of ``H_c^T H_c`` on the directions that observed samples have."""
+    """Return the inverse of ``H_c^T H_c`` on the directions of observed samples."""
     return np.asarray(
         np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64
     )

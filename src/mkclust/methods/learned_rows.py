@@ -39,7 +39,7 @@ MOST_PATTERNS = 16
 
 
 def grams_of(H: Array, products: Array) -> Float:
-    """Return ``H^T K_p H``, (m, k, k), of the products K_p H of every kernel, (m, n, k)."""
+    """Return every ``H^T K_p H``, (m, k, k), given the products K_p H, (m, n, k)."""
     products = astype(products, precision_of(H))
     grams = np.stack(
         [to_host(H.T @ products[p, ...]) for p in range(products.shape[0])]
@@ -57,7 +57,8 @@ class LearnedRows:
     :math:`\Phi_p H h(x)` that the embedding predicts. With b(x) the sum of what the
     others contribute,
 
-    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
+    .. math:: h(x) = b(x)
+              \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x} H^\top K_p P_p\Big)^{-1}.
 
     A sample in exactly the kernels of a regression is embedded by that instead.
     """
@@ -70,7 +71,7 @@ class LearnedRows:
     active: np.ndarray | None = None
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Return the embedding, (n, k), of sums with k further columns for each regression."""
+        """Return the embedding, (n, k), of sums with k more columns per regression."""
         k, given = self.predictions.shape[1], to_host(rows)
         completed = given[:, :k].copy()
         found, of_row = np.unique(seen, axis=0, return_inverse=True)
@@ -87,7 +88,7 @@ class LearnedRows:
 def learn_regressions(
     stack: Stack, H: Array, observed: np.ndarray
 ) -> list[tuple[np.ndarray, Float]]:
-    """Learn to embed samples by the kernels that they are in, for every pattern of these.
+    """Learn to embed samples by the kernels that have them, for every such pattern.
 
     H is the embedding, and observed is for the kernels that are mixed. Returned are
     patterns, (m,) of bool, each with what every training sample contributes by its

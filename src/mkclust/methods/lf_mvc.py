@@ -41,7 +41,7 @@ def solve_lf_mvc(
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Solution:
-    """Maximize the objective of `LFMVC` over consensus, rotations and weights in turns."""
+    """Maximize the objective of `LFMVC` over consensus, rotations, weights in turn."""
     k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
     uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
     average = stack.mix(uniform)
@@ -168,7 +168,10 @@ class LFMVC(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-6
     max_iter: int = 100
 
-    SUMMARY = "which aligns a consensus with rotated partitions of all kernels and of their average"
+    SUMMARY = (
+        "which aligns a consensus with rotated partitions of all kernels and of their "
+        "average"
+    )
     REFERENCES = (
         "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view "
         "Clustering via Late Fusion Alignment Maximization. IJCAI, 2019.",

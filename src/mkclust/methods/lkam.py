@@ -19,7 +19,7 @@ def solve_lkam(
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
-    """Minimize the objective of `LKAM`: that of `MKKMMiR` for kernels among neighbors."""
+    """Minimize the objective of `LKAM`, that of `MKKMMiR` for kernels of neighbors."""
     local, correlations, size = localize(stack, n_clusters, neighbors)
     overlap = reg * correlations
     solution = descend_regularized(

@@ -141,7 +141,10 @@ class LMKKM(RelaxedClusterer):
 
     sample_weights_: Float = learned()
 
-    SUMMARY = "which mixes the kernels by weights of every sample, found in turn with a partition"
+    SUMMARY = (
+        "which mixes the kernels by weights of every sample, found in turn with a "
+        "partition"
+    )
     REFERENCES = (
         "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering "
         "with Application to Cancer Biology. NIPS, 2014.",

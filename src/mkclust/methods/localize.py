@@ -1,4 +1,4 @@
-"""Kernels that count similarities between neighbors only: what the localized methods share."""
+"""Kernels that count similarities between neighbors only, for the localized methods."""
 
 from numbers import Integral
 from typing import ClassVar, Literal
@@ -38,7 +38,7 @@ MaskKind = Literal["counts", "published"]
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
-    """Return how many samples a neighborhood has, for a share of them, a count, or "auto"."""
+    """Return how many samples a neighborhood has, for a share, a count, or "auto"."""
     if neighbors == "auto":
         wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
         return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
@@ -53,7 +53,7 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
 
 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
-    """Return the mask of `LocalizedSimpleMKKM`, by neighborhoods of the average kernel, (n, n)."""
+    """Return the mask of `LocalizedSimpleMKKM`, by the average kernel, (n, n)."""
     n, m = stack.n_samples, stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
@@ -80,7 +80,10 @@ def _nearest(similarities: Array, size: int) -> Array:
 def localize(
     stack: Stack, n_clusters: int, neighbors: Neighbors, kind: MaskKind = "published"
 ) -> tuple[Stack, Float, int]:
-    """Return the kernels times the mask B, ``sum_ab B_ab K_p,ab K_q,ab``, and the neighbors."""
+    """Return masked kernels, their correlations, and the size of a neighborhood.
+
+    With the mask B, the correlations are ``sum_ab B_ab K_p,ab K_q,ab``.
+    """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     mask = neighborhood_mask(stack, size, kind)
     isolated = np.flatnonzero(to_host(namespace(mask).linalg.diagonal(mask)) == 0)

@@ -1,4 +1,4 @@
-"""LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
+"""LocalizedSimpleMKKM: certified SimpleMKKM, by similarities between neighbors only."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -25,13 +25,14 @@ def solve_localized_simple_mkkm(
 
 
 class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
-    r"""Localized simple multiple kernel k-means [1]_, solved to certified global optimality.
+    r"""Localized simple multiple kernel k-means [1]_ with certified global optimality.
 
     SimpleMKKM, with every kernel's similarities counted only between samples that are
     neighbors of a common sample, the more often the more:
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
-              \mathrm{Tr}((B \circ K_\gamma) H H^\top), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
+              \mathrm{Tr}((B \circ K_\gamma) H H^\top),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     The neighborhoods are those of the average kernel. With the mask B, kernels remain
     positive semidefinite, so that the problem is convex and certified as SimpleMKKM's
@@ -81,7 +82,10 @@ class LocalizedSimpleMKKM(LocalizedClusterer, CertifiedClusterer):
     neighbors: Neighbors = "auto"
     mask: MaskKind = "counts"
 
-    SUMMARY = "SimpleMKKM with similarities counted by the neighborhoods that two samples share"
+    SUMMARY = (
+        "SimpleMKKM with similarities counted by the neighborhoods that two samples "
+        "share"
+    )
     REFERENCES = (
         "X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple "
         "Multiple Kernel K-means. ICCV, 2021.",

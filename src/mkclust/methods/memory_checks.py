@@ -1,4 +1,4 @@
-"""About how much memory a fit takes, within a factor of two, and its refusal if there is less."""
+"""Memory that a fit takes, within a factor of two, and its refusal if there is less."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def fit_bytes(
     n_features: int = 0,
     on_device: bool = False,
 ) -> int:
-    """Return about how many bytes a fit with exact kernels takes at its peak, without its input.
+    """Return about the most bytes that a fit with exact kernels takes, input aside.
 
     Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or
     computed ("on-the-fly") or read ("streamed") some rows at a time.
@@ -61,7 +61,7 @@ def fit_bytes(
 
 
 def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
-    """Refuse views whose kernels do not fit into memory, together with the fit itself."""
+    """Refuse views whose kernels, together with the fit, do not fit into memory."""
     m, n, dtype = bank.planned_shape(samples)
     parts = samples.parts
     storage = "on-the-fly" if bank.on_the_fly else "dense"
@@ -85,7 +85,7 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
 
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
-    """Refuse a fit that does not fit into the memory of the device, or host, of an array."""
+    """Refuse a fit that does not fit into the memory of an array's device, or host."""
     name, k = type(model).__name__, model.n_clusters
     beside = (
         "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"

@@ -1,4 +1,4 @@
-"""Whether clusters follow which views samples are missing from, rather than what views hold."""
+"""Whether clusters follow the missingness of views, rather than what they hold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,8 +70,8 @@ class Missingness:
     >>> missingness.patterns, missingness.counts.tolist()
     (((), ('mirna',)), [[40, 40, 5], [0, 0, 35]])
     >>> print(missingness.verdict())  # doctest: +ELLIPSIS
-    The clusters follow the missingness: 'mirna' is missing from 29 % of the samples, but from 88 %
-    of cluster 2, 0 % of cluster 0 and 0 % of cluster 1 (...).
+    The clusters follow the missingness: 'mirna' is missing from 29 % of the samples,
+    but from 88 % of cluster 2, 0 % of cluster 0 and 0 % of cluster 1 (...).
     """
 
     view_names: tuple[str, ...]
@@ -91,7 +91,7 @@ class Missingness:
 
     @property
     def least_p_value(self) -> float:
-        """The corrected p-value of tests in which no permutation says as much, 0 without any."""
+        """Corrected p-value of tests that no permutation reaches; 0 without any."""
         is_tested = (self.view_counts.sum(axis=1) % self.sizes.sum()) > 0
         found = np.append(self.p_value, self.view_p_values[is_tested])
         smallest = float(found.min())
@@ -100,19 +100,22 @@ class Missingness:
         return smallest if smallest <= bound * (1 + ROUNDING) else 0.0
 
     def p_text(self, value: float) -> str:
-        """Return a p-value, as a bound if no permutation says as much as the samples."""
+        """Return a p-value, as a bound if no permutation says as much."""
         return p_of_draws(value, self.least_p_value)
 
     @property
     def followed_views(self) -> tuple[str, ...]:
-        """Views whose missing samples the clusters follow, those that they follow most first."""
+        """Views whose missing samples the clusters follow, the most followed first."""
         follows = (self.view_p_values <= LEVEL) & (self.view_agreements > NOTEWORTHY)
         order = np.argsort(-self.view_agreements, kind="stable")
         return tuple(self.view_names[v] for v in order if follows[v])
 
     @property
     def follows(self) -> bool:
-        """Whether clusters follow the patterns, or a view: p-value <= 0.01, agreement > 0.01."""
+        """Whether the clusters follow the patterns of missing views, or any view.
+
+        They do if a p-value is at most 0.01 and its agreement is larger than 0.01.
+        """
         by_patterns = self.p_value <= LEVEL and self.agreement > NOTEWORTHY
         return bool(self.followed_views) or bool(by_patterns)
 
@@ -124,7 +127,10 @@ class Missingness:
         if names := self.followed_views:
             v = self.view_names.index(names[0])
             agreement, p_value = self.view_agreements[v], self.view_p_values[v]
-            finding = f"follow the missingness: {names[0]!r} is missing from {self._say_shares(v)}"
+            finding = (
+                f"follow the missingness: {names[0]!r} is missing from "
+                f"{self._say_shares(v)}"
+            )
             if others := join_words(map(repr, names[1:])):
                 rest = f" They also follow that of {others}."
         elif self.follows:
@@ -132,10 +138,16 @@ class Missingness:
                 "follow the patterns of missing views, but not those of any single view"
             )
         elif min(self.p_value, *self.view_p_values) <= LEVEL:
-            finding = "are related to the missing views beyond chance, but too little to matter"
+            finding = (
+                "are related to the missing views beyond chance, but too little to "
+                "matter"
+            )
         else:
             finding = "do not follow which views are missing"
-        numbers = f"mutual information {round(agreement, 2) + 0:.2f}, p-value {self.p_text(p_value)}"
+        numbers = (
+            f"mutual information {round(agreement, 2) + 0:.2f}, "
+            f"p-value {self.p_text(p_value)}"
+        )
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
     def warning(self) -> str:
@@ -148,7 +160,7 @@ class Missingness:
         )
 
     def summary(self) -> str:
-        """Return the verdict, and how many samples of each pattern are in each cluster."""
+        """Return the verdict, and the numbers of samples by pattern and cluster."""
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
         rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
         return f"{self.verdict()}\n{text_table(rows)}"
@@ -179,7 +191,7 @@ class Missingness:
         }
 
     def _say_shares(self, view: int) -> str:
-        """Say which share of the samples a view lacks, and in which clusters it is another."""
+        """Say what share of samples a view lacks, and where clusters differ most."""
         missing, sizes = self.view_counts[view], np.maximum(self.sizes, 1)
         share, shares = missing.sum() / self.sizes.sum(), missing / sizes
         deviations = np.abs(shares - share) * np.sqrt(sizes)
@@ -194,7 +206,10 @@ class Missingness:
 def measure_missingness(
     labels: Any, observed: np.ndarray, view_names: Sequence[str]
 ) -> Missingness:
-    """Return how clusters, from zero, and missing views are related; observed is (n, n_views)."""
+    """Return how clusters and missing views are related.
+
+    Labels count from zero; ``observed`` is (n_samples, n_views).
+    """
     names, missing = tuple(map(str, view_names)), ~np.asarray(observed, dtype=bool)
     labels = np.asarray(labels)
     found = (

@@ -1,4 +1,4 @@
-"""The relaxed clustering of mixed kernels, and two loops that find mix and partition in turns."""
+"""Relaxed clustering of mixed kernels; loops that find mix and partition in turn."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -41,7 +41,7 @@ class Iterates(NamedTuple):
 
 
 class Mixture:
-    """The k leading eigenvectors of ``sum_p c_p K_p`` for one c after another, warm-started."""
+    """The leading eigenvectors of one mix after another, each started from the last."""
 
     def __init__(self, stack: Stack, n_clusters: int):
         self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
@@ -91,7 +91,7 @@ class Mixture:
         prove: bool | Literal["auto"] = "auto",
         random_state: Any = None,
     ) -> Certificate:
-        """Return how it is known that no leading eigenvector of a mix was missed, or "open"."""
+        """Return how it is known that no eigenvector of a mix was missed, or "open"."""
         key = search_key(random_state)
         verdict = certify(
             self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key
@@ -110,7 +110,7 @@ class Mixture:
         n_iter: int,
         **more: Any,
     ) -> Solution:
-        """Return a mix as the solution of a method; its objective is the last of the history."""
+        """Return a mix as a solution, whose objective is the last of the history."""
         return Solution(
             partition=relaxation.vectors[:, : self.n_clusters],
             weights=weights,
@@ -126,7 +126,7 @@ class Mixture:
 
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
-    """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
+    """Return what share of each kernel's top-k eigenvalue sum a partition captures."""
     H, products = solution.partition, solution.products
     assert products is not None
     largest = leading_sums(stack, H.shape[1], solution.basis, products)
@@ -239,7 +239,7 @@ def alternate(
 
 
 def _cycle(trail: list[Float], weights: Float, share: float) -> int:
-    """Return after how many steps the weights have returned to an earlier iterate, or zero."""
+    """Return in how many steps the weights came back to an earlier iterate, or zero."""
     if len(trail) < 2:
         return 0
     step = np.max(np.abs(weights - trail[-1]))

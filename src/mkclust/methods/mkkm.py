@@ -39,7 +39,8 @@ class MKKM(RelaxedClusterer, InductiveClusterer):
     r"""Multiple kernel k-means [1]_, in its relaxed form.
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
-              \mathrm{Tr}(K_\gamma (I - H H^\top)), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
+              \mathrm{Tr}(K_\gamma (I - H H^\top)),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     In turns, H is the leading eigenvectors of the mix, and :math:`\gamma_p \propto 1 /
     a_p` with :math:`a_p = \mathrm{Tr}(K_p (I - H H^\top))`: the objective falls to a
@@ -77,7 +78,10 @@ class MKKM(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 50
 
-    SUMMARY = "which mixes the kernels by squared weights, found in turn with a relaxed partition"
+    SUMMARY = (
+        "which mixes the kernels by squared weights, found in turn with a relaxed "
+        "partition"
+    )
     REFERENCES = (
         "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
         "Transactions on Fuzzy Systems 20(1), 2012.",

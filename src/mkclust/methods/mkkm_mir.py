@@ -41,7 +41,10 @@ def descend_regularized(
     max_iter: int,
     mix: Callable[[Float], Float] = np.square,
 ) -> Solution:
-    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2``, H that of ``mix(gamma)``."""
+    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2``.
+
+    H is the partition of ``mix(gamma)``.
+    """
     mixture = Mixture(stack, n_clusters)
 
     def hessian(unexplained: Float) -> Float:
@@ -63,7 +66,8 @@ class MKKMMiR(RelaxedClusterer, InductiveClusterer):
 
     .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
               \mathrm{Tr}(K_\gamma (I - H H^\top)) + \frac\lambda2 \gamma^\top M \gamma,
-              \qquad K_\gamma = \sum_p \gamma_p^2 K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p,
+              \quad M_{pq} = \mathrm{Tr}(K_p K_q)
 
     The regularization keeps kernels that resemble each other from all getting large
     weights. A large ``reg`` prefers kernels that resemble no other, noise included;

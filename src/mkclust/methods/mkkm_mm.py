@@ -19,7 +19,7 @@ from mkclust.types import Float
 def solve_mkkm_mm(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 10
 ) -> Solution:
-    """Alternate between a partition and the weights that are worst for it, see `MKKMMM`."""
+    """Alternate between a partition and the weights worst for it, as `MKKMMM` says."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
@@ -145,7 +145,10 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
     tol: float = 1e-4
     max_iter: int = 10
 
-    SUMMARY = "which finds the relaxed partition that is best for the weights that are worst for it"
+    SUMMARY = (
+        "which finds the relaxed partition that is best for the weights that are worst "
+        "for it"
+    )
     REFERENCES = (
         "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using "
         "Min-Max Optimization. arXiv:1803.02458, 2018.",

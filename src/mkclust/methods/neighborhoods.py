@@ -1,4 +1,4 @@
-"""Clusters by the graph of neighborhoods, and new samples by the neighborhoods they join."""
+"""Clusters by the graph of neighborhoods, and new samples by those that they join."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ def find_clusters(
     n_init: int,
     random_state: Any,
 ) -> Clusters:
-    """Return clusters by the neighborhoods of all samples in a mix of kernels and in its views.
+    """Return clusters by the neighborhoods of all samples, in a mix and in its views.
 
     Kernels of coefficient zero play no part.
     """
@@ -105,12 +105,12 @@ def find_clusters(
 def find_memberships(
     stack: Stack, coefficients: Float, sizes: Sequence[int]
 ) -> tuple[MixAndViews, list[Lists], list[list[Any]]]:
-    """Return how samples are compared, their lists, and which samples are in which, by size."""
+    """Return how samples are compared, their lists, and the lists' members by size."""
     n, like = stack.n_samples, stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
 
     def compare(samples: Any) -> list[Array]:
-        """Return the similarities of some samples to all, by the mix and by each view."""
+        """Return similarities of some samples to all, by the mix and by each view."""
         blocks = kernel_blocks(stack, compared.included, samples)
         height = len(range(n)[samples]) if isinstance(samples, slice) else len(samples)
         return compared.compare(blocks, (height, n), like)
@@ -124,7 +124,7 @@ def find_memberships(
 def kernel_blocks(
     stack: Stack, kernels: Sequence[int], samples: Any
 ) -> dict[int, KernelBlock]:
-    """Return the similarities of some samples, by slice or numbers, to all, by kernel."""
+    """Return similarities of some samples, by slice or numbers, to all, by kernel."""
     blocks = {}
     for p in kernels:
         kernel = stack.kernels[p]
@@ -139,7 +139,7 @@ def kernel_blocks(
 
 
 def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
-    """Return which differences of similarities are rounding, by the mix and by each view."""
+    """Return the differences that are only rounding, by the mix and by each view."""
     sizes = {}
     for p in compared.included:
         kernel = stack.kernels[p]
@@ -155,7 +155,7 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
 
 
 def orthonormalized(rows: Float) -> tuple[Float, Float]:
-    """Return the nearest matrix of orthonormal columns, and the (k, k) matrix that makes it."""
+    """Return the nearest matrix of orthonormal columns, and what makes it, (k, k)."""
     left, lengths, turn = np.linalg.svd(rows, full_matrices=False)
     is_real = lengths > RANK_TOLERANCE * lengths[0]
     inverse = is_real / np.where(is_real, lengths, 1.0)
@@ -163,7 +163,7 @@ def orthonormalized(rows: Float) -> tuple[Float, Float]:
 
 
 def sampled_alignments(stack: Stack, embedding: Float) -> Float:
-    """Return the share of each kernel's own top-k eigenvalue sum that an embedding captures.
+    """Return what share of each kernel's top-k eigenvalue sum an embedding captures.
 
     Of many samples, some stand for all.
     """
@@ -259,7 +259,7 @@ def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
 
 
 class NewRows:
-    """The similarities of new samples by the kernels of one view, some rows at a time."""
+    """The similarities of new samples by a view's kernels, some rows at a time."""
 
     def __init__(self, extension: Extension, part: Similarities, used: set[int]):
         self.extension, self.part = extension, part
@@ -275,14 +275,14 @@ class NewRows:
         self.like = first[0]
 
     def _whole(self, place: int) -> tuple[Array, bool]:
-        """Return all similarities by one kernel, and whether they are those of the fit."""
+        """Return all similarities by a kernel, and whether the fit has the same."""
         cross, p = _at(self.part.cross, place), self.part.kernels[place]
         how, name = self.extension.standardizations[p], self.extension.names[p]
         is_known = is_training(how, cross)
         return (symmetrized(cross, name) if is_known else cross), is_known
 
     def blocks(self, some: slice) -> dict[int, KernelBlock]:
-        """Return the standardized similarities of those new samples that the kernels have."""
+        """Return standardized similarities of those samples that the kernels have."""
         low, high = np.searchsorted(self.numbers, [some.start, some.stop])
         if low == high:
             return {}

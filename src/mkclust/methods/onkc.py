@@ -178,7 +178,10 @@ class ONKC(RelaxedClusterer):
     tol: float = 1e-3
     max_iter: int = 50
 
-    SUMMARY = "which learns a kernel near a mix of the given ones, in turn with a relaxed partition"
+    SUMMARY = (
+        "which learns a kernel near a mix of the given ones, in turn with a relaxed "
+        "partition"
+    )
     REFERENCES = (
         "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood "
         "Kernel Clustering with Multiple Kernels. AAAI, 2017.",

@@ -1,4 +1,4 @@
-"""Embed samples that a model was not fitted on, and find those without entries in used views."""
+"""Embed new samples, and find those of which the used views have no entries."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -42,13 +42,13 @@ SAME_DIAGONAL = 1e-6
 
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
-    """Return the reciprocals of falling eigenvalues, zero for those that are only rounding."""
+    """Return reciprocals of falling eigenvalues, zero for those of only rounding."""
     is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
     return is_positive / np.where(is_positive, eigenvalues, 1)
 
 
 def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
-    """Return which kernels are not set aside, (m,) of bool, given their numbers or None for all."""
+    """Return which kernels are active, (m,) of bool, by numbers, or None for all."""
     is_active = np.full(stack.n_kernels, active is None)
     is_active[list(active or ())] = True
     return is_active
@@ -57,7 +57,7 @@ def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
 def used_kernels(
     stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
 ) -> np.ndarray:
-    """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none."""
+    """Return which kernels a mix uses, (m,) of bool; all if a method mixes none."""
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
     # What was learned of a sample counts for it in all kernels that are not set aside.
@@ -75,7 +75,7 @@ def observed_of(stack: Stack) -> np.ndarray | None:
 
 
 def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
-    """Return the sorted indices of samples without an entry in any used view, given (n, m)."""
+    """Return sorted indices of samples without entries in used views, given (n, m)."""
     used = empty[:, is_used]
     return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
 
@@ -106,7 +106,7 @@ def warn_of_uncovered(
 
 
 def embedded_rows(relaxation: Relaxation, precision: float) -> Array:
-    """Return the samples of a mix as new ones are embedded: ``K H / L``, zero beyond its rank."""
+    """Embed the samples of a mix as new ones: ``K H / L``, zero beyond its rank."""
     k = relaxation.n_clusters
     products = astype(relaxation.products[:, :k], "float64")
     scale = inverse(relaxation.eigenvalues[:k], products.shape[0], precision)
@@ -166,7 +166,7 @@ class Extension:
         rule: FillRule = "rescale",
         active: Sequence[int] | None = None,
     ) -> "Extension":
-        """Return the extension of ``sum_p K_p P_p``, samples scaled up by the active kernels."""
+        """Return the extension of ``sum_p K_p P_p``, scaled up by active kernels."""
         maps = maps_of(stack.kernels)
         is_active = active_kernels(stack, active)
         if all(each is None for each in maps):
@@ -194,7 +194,7 @@ class Extension:
         return replace(self, projections=projections, learned=learned)
 
     def embed_training(self, stack: Stack) -> Array:
-        """Embed the training samples as new ones are: H but for rounding, (n_samples, k)."""
+        """Embed training samples as new ones: H but for rounding, (n_samples, k)."""
         kernels = list(map(observed_part, stack.kernels))
         pairs = zip(kernels, self.projections, strict=True)
         thin = [to_device(P, kernel.like) for kernel, P in pairs]
@@ -220,7 +220,7 @@ class Extension:
     def _sum(
         self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int
     ) -> Array:
-        """Return the embedding, given what some kernels contribute to the samples they have."""
+        """Return the embedding, given what kernels contribute to samples they have."""
         seen, total = np.zeros((n, len(self.names)), bool), None
         for kernels, rows, contribution in parts:
             seen[np.ix_(rows, np.asarray(kernels))] = True
@@ -237,7 +237,7 @@ class Extension:
         return total * to_device(rescaling(seen, self.active), total)[:, None]
 
     def _embed_some(self, part: Similarities) -> Array:
-        """Return what some kernels contribute to the samples that they have, (n_seen, k)."""
+        """Return what kernels contribute to the samples that they have, (n_seen, k)."""
         own, embedded = part.self_similarity, []
         for rows, matrices in part.blocks():
             parts = []
@@ -297,7 +297,7 @@ def observed_part(kernel: Any) -> Standardized:
 
 
 def is_training(standardization: Standardization, cross: Array) -> bool:
-    """Return whether similarities are all those of the training samples to each other."""
+    """Return whether similarities are all those among the training samples."""
     # They are if they have the diagonal, and are symmetric but for rounding, by one
     # product.
     n = standardization.diagonal.shape[0]

@@ -1,4 +1,4 @@
-"""Fitted models in files of skops, which are loaded without running code from the file."""
+"""Fitted models in files of skops, loaded without running code from the file."""
 
 import importlib
 import os
@@ -40,7 +40,7 @@ TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model to a file, from which `load_model` reads it without running code.
+    """Write a fitted model to a file that `load_model` reads without running code.
 
     The file holds all that predictions need, such as training views, and the versions
     of mkclust, NumPy, SciPy and scikit-learn. Arrays on devices become NumPy arrays.
@@ -176,12 +176,13 @@ def _import_skops() -> ModuleType:
         return importlib.import_module("skops.io")
     except ImportError:
         raise ImportError(
-            'models are saved and loaded by skops; install it with: pip install "mkclust[save]"'
+            "models are saved and loaded by skops; install it with: "
+            'pip install "mkclust[save]"'
         ) from None
 
 
 def _is_own_class(name: str) -> bool:
-    """Return whether a class has this name in the module that defines it, a module of models."""
+    """Return whether a module of models defines a class of this name."""
     module, _, class_name = name.rpartition(".")
     if module.startswith(TRUSTED_PACKAGES):
         with suppress(ImportError):

@@ -104,7 +104,7 @@ def round_partition(
 
 
 def kernel_of(stack: Stack, solution: Solution) -> Kernel:
-    """Return the kernel of whose k-means problem a partition is the relaxed solution."""
+    """Return the kernel whose k-means problem a partition solves in relaxed form."""
     if solution.kernel is not None:
         return solution.kernel
     if solution.coefficients is None:

@@ -1,4 +1,4 @@
-"""The input of a fit, passed again: checked to be the same, and made into the same kernels."""
+"""The input of a fit, passed again: checked to be the same, and made into kernels."""
 
 from dataclasses import replace
 from typing import Any
@@ -79,7 +79,7 @@ def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
 
 
 def only_covered(model: Any) -> Any:
-    """Return a fitted model with the samples alone that have kernels; itself if all have."""
+    """Return a fitted model of the samples that have kernels; itself if all have."""
     covered = model._covered
     if covered is None:
         return model
@@ -98,7 +98,7 @@ def only_covered(model: Any) -> Any:
 
 
 def open_again(model: Any, samples: Samples) -> Stack:
-    """Return the kernels of samples that were read again, centered and scaled as in the fit."""
+    """Return kernels of samples read again, centered and scaled as in the fit."""
     fitted = model._source.extension
     with silence():  # which came in the fit
         again, kernels = open_samples(model, samples)
@@ -121,7 +121,7 @@ def open_again(model: Any, samples: Samples) -> Stack:
 
 
 def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
-    """Return the similarities among some samples, zero for those that are not covered, (s, s)."""
+    """Return similarities among some samples, zero for uncovered ones, (s, s)."""
     indices = _check_samples(samples, len(model.labels_))
     _check_anchors(model, indices)
     read, covered = read_again(model, X), model._covered

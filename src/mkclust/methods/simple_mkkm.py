@@ -92,7 +92,10 @@ def solve_reduced_gradient(
     prove: bool | Literal["auto"] = "auto",
     random_state: Any = None,
 ) -> Solution:
-    """Minimize the objective of `SimpleMKKM` by its paper's Algorithm 1, from uniform weights."""
+    """Minimize the objective of `SimpleMKKM` by its paper's Algorithm 1.
+
+    The start is uniform weights.
+    """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
@@ -164,7 +167,7 @@ def _armijo(
 
 
 class CertifiedClusterer(RelaxedClusterer):
-    """Base of the methods that minimize over the weights the maximum over the partitions."""
+    """Base of the methods whose weights minimize the maximum over partitions."""
 
     prove: bool | Literal["auto"] = "auto"
     tol: float = 1e-6
@@ -185,7 +188,10 @@ class CertifiedClusterer(RelaxedClusterer):
     def _explain_stop(self, solution: Solution) -> str:
         advice = "raise max_iter or tol"
         if solution.n_iter < self.max_iter:
-            advice = "raise tol, or pass kernels in float64 (rounding, or a tie of eigenvalues)"
+            advice = (
+                "raise tol, or pass kernels in float64 (rounding, or a tie of "
+                "eigenvalues)"
+            )
             advice += "; solver='subspace' may get further" * hasattr(self, "solver")
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap "
@@ -263,7 +269,8 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     The weights minimize what the partition, the leading eigenvectors of the mix,
     maximizes:
 
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
+              \mathrm{Tr}(K_\gamma H H^\top),
               \qquad K_\gamma = \sum_p \gamma_p^2 K_p
 
     **What "certified" means.** This relaxed problem is convex in the weights, and
@@ -314,7 +321,10 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
     solver: Literal["subspace", "reduced-gradient"] = "subspace"
     stopping: Literal["gap", "step"] = "gap"
 
-    SUMMARY = "whose squared weights minimize the alignment that a relaxed partition maximizes"
+    SUMMARY = (
+        "whose squared weights minimize the alignment that a relaxed partition "
+        "maximizes"
+    )
     REFERENCES = (
         "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple "
         "Multiple Kernel K-means. ICML, 2020.",

@@ -106,7 +106,7 @@ class Solution:
 
     @property
     def basis(self) -> Array:
-        """Orthonormal vectors, (n_samples, n_vectors), of which the first are the partition."""
+        """Orthonormal vectors, (n_samples, n_vectors), the partition's first."""
         if self.relaxation is None or self.projections is not None:
             return self.partition
         return self.relaxation.vectors

@@ -1,4 +1,4 @@
-"""What a model was fitted on: kernels, views of a bank, or views that features stand for."""
+"""What a model was fitted on: kernels, views of a bank, or views by their features."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,7 +55,7 @@ CHANGED_SHARE = 0.02
 
 
 def training_index(model: Any) -> Any:
-    """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
+    """Return the index of a fit's samples: ids, 0, 1, ... of frames, None of arrays."""
     ids = getattr(model, "sample_ids_", None)
     return make_index(ids, model._source.given.index_names, len(model.labels_))
 
@@ -83,7 +83,7 @@ class Source:
 
     @property
     def observed(self) -> np.ndarray | None:
-        """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
+        """Which kernels have which samples, (n, m) of bool; None if all have all."""
         return (
             None if self.given.missing is None else self.of_kernels(~self.given.missing)
         )
@@ -91,7 +91,7 @@ class Source:
     def read(
         self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
-        """Read views in the order of the fit, data frames in that of its labels, or refuse them."""
+        """Read views, and rows of frames, in the order of the fit, or refuse them."""
         samples = read_views(
             X,
             ids=None if is_new else training_index(model),
@@ -106,13 +106,13 @@ class Source:
         return self.match(model, samples, self.unused(model))
 
     def rows_of_fit(self) -> dict[str, Array]:
-        """Return rows of samples of the fit by view, of which there are numbers of features."""
+        """Return rows of samples of the fit by view, as far as features are kept."""
         return {}
 
     def with_absent(
         self: Any, model: Any, samples: Samples, widths: Mapping[str, int]
     ) -> Samples:
-        """Return new samples with the views, or kernels, that a fit allows them to lack."""
+        """Return new samples with the views, or kernels, that they may lack."""
         given = set(samples.names)
         used = set(widths) - set(self.unused(model))
         absent = [name for name in widths if name in used - given]
@@ -132,7 +132,7 @@ class Source:
         return with_unused(samples, widths, absent)
 
     def may_lack_views(self: Any, model: Any) -> bool:
-        """Return whether new samples may lack whole views: some of the fit did, or could."""
+        """Return whether new samples may lack views: some of the fit did, or could."""
         return model.table_options.join == "outer" or self.given.missing is not None
 
     def match(
@@ -143,7 +143,7 @@ class Source:
         return match_views(samples, self.widths, self.given.columns)
 
     def unused(self: Any, model: Any) -> list[str]:
-        """Return the views, or kernels, that the embedding of new samples does not depend on."""
+        """Return the views, or kernels, that embedding new samples does not need."""
         used = np.asarray(model._used_kernels)
         if self.extension is not None:
             used = used | self.extension.active
@@ -170,7 +170,7 @@ class Source:
         return self.of_kernels(empty)
 
     def isolated(self, empty: np.ndarray) -> np.ndarray:
-        """Return which kernels find no neighbor of which samples of the fit, (n, m) of bool."""
+        """Return which kernels find no neighbor of which fitted samples, (n, m)."""
         found = np.zeros_like(empty)
         for p, neighborhoods in enumerate(self.neighborhoods.values()):
             if neighborhoods is not None:
@@ -181,7 +181,7 @@ class Source:
     def embed(
         self: Any, model: Any, samples: Samples, self_similarity: Any
     ) -> tuple[Array, np.ndarray]:
-        """Embed new samples, and say which kernels find no neighbor of which, (n, m) of bool."""
+        """Embed new samples, and say which kernels find them no neighbor, (n, m)."""
         similarities = self.similarities(model, samples, self_similarity)
         rows = self.extension.embed(similarities, samples.n_samples)
         return rows, self.without_neighbors(model, similarities, samples.n_samples)
@@ -197,7 +197,7 @@ class Source:
     def without_neighbors(
         self, model: Any, similarities: Sequence[Similarities], n_new: int
     ) -> np.ndarray:
-        """Return which kernels find no neighbor with a cluster of which new samples, (n, m)."""
+        """Return which kernels find new samples no neighbor with a cluster, (n, m)."""
         kernels = list(self.neighborhoods.values())
         found = np.zeros((n_new, len(model.kernel_names_)), bool)
         if all(each is None for each in kernels):
@@ -228,7 +228,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class FromKernels(Source):
-    """Precomputed kernels: new samples come as their similarities to the training samples."""
+    """Precomputed kernels: new samples come as similarities to the training samples."""
 
     given_kernels = property(lambda self: range(len(self.extension.names)))
 
@@ -243,7 +243,7 @@ class FromKernels(Source):
     def read(
         self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
     ) -> Samples:
-        """Read kernels in the order of the fit, columns in that of its samples, or refuse them."""
+        """Read kernels, and their columns, in the order of the fit, or refuse them."""
         ids = training_index(model)
         samples = read_samples(
             X, expected="precomputed", ids=ids, cross=is_new, observed=observed
@@ -267,7 +267,7 @@ class FromKernels(Source):
         return samples.only(names)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return the samples for which a kernel has only zeros, by its number, if any."""
+        """Return samples of which a kernel has only zeros, by its number, if any."""
         zero = [
             zero_samples(part, cross=self.extension is not None)
             for part in samples.parts
@@ -277,7 +277,7 @@ class FromKernels(Source):
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
-        """Return the similarities of new samples to the training samples, kernel by kernel."""
+        """Return similarities of new samples to the training samples, by kernel."""
         names, missing, found = model.kernel_names_, samples.missing, []
         seen = (
             np.ones((samples.n_samples, len(names)), bool)
@@ -303,7 +303,7 @@ class FromKernels(Source):
         return found
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
-        """Return the columns of the training samples that a kernel has, of these or of all."""
+        """Return the columns of those training samples that a kernel has."""
         every, covered = len(model.labels_), model._covered
         if covered is not None and K.ndim == 2 and K.shape[1] == every:
             K = select(K, covered, axis=1)
@@ -342,12 +342,12 @@ class FromViews(Source):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether the columns of a view are its samples, as those of distances and links."""
+        """Whether a view's columns are its samples, as in distances and links."""
         return any(RULES[kind].of_pairs for kind in self.bank.rules_.values())
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
-        """The neighborhoods, or links, that every kernel consists of; None if of more."""
+        """The neighborhoods, or links, that kernels consist of; None if of more."""
         return dict(
             zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True)
         )
@@ -386,12 +386,12 @@ class FromViews(Source):
         return super().match(model, samples, unused)
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view count as empty, by its number, as far as that is known."""
+        """Return which rows of a view count as empty, by its number, if known."""
         zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
     def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
-        """Return kernels as one stack, checked if one may not be positive semidefinite."""
+        """Return kernels as one stack, checked if one may be indefinite."""
         parts: list[Any] = []
         for given in kernels:
             if isinstance(given, RowSource):
@@ -435,7 +435,7 @@ class FromViews(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class FromFeatures(Source):
-    """Views that features stand for: new samples come as views, and are read in blocks."""
+    """Views by their features: new samples come as views, and are read in blocks."""
 
     widths: dict[str, int]  # numbers of columns of the views
     # The feature maps of the views, and the matrix from features to rows of the
@@ -453,7 +453,7 @@ class FromFeatures(Source):
         return {name: rows for name, (_, rows) in self.rows.items()}
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of a view count as empty, by its number, if it is in memory."""
+        """Return which rows of views in memory count as empty, by the view's number."""
         zero, maps = {}, self.features.maps
         for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
             is_held = is_foreign(table) or in_memory(table)
@@ -472,7 +472,7 @@ class FromFeatures(Source):
     def mixed_entries(
         self, model: Any, samples: Samples, indices: np.ndarray | None
     ) -> Array:
-        """Return the mixed kernel of features among some samples that the model was fitted on."""
+        """Return the mixed kernel of features among some samples of the fit."""
         indices = np.arange(len(model.labels_)) if indices is None else indices
         rising, positions = np.unique(indices, return_inverse=True)
         block = as_blocks(samples).take(rising)
@@ -491,7 +491,7 @@ class FromFeatures(Source):
     def embed(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> tuple[Array, np.ndarray]:
-        """Embed new samples by their features, in blocks; features know no neighbors."""
+        """Embed new samples by features, in blocks; features know no neighbors."""
         features, matrix = self.features, self.matrix
 
         def embed_block(block: Block, start: int) -> Array:
@@ -503,7 +503,7 @@ class FromFeatures(Source):
 
 
 def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
-    """Return some samples of every view that has not too many columns, to recognize these by."""
+    """Return some samples of every view of not too many columns, to recognize it."""
     numbers = np.sort(
         np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES]
     )
@@ -531,7 +531,7 @@ def _as_stack(model: Any, kernels: Samples, validate: bool, **options: Any) -> S
 def with_unused(
     samples: Samples, widths: Mapping[str, int], unused: Collection[str]
 ) -> Samples:
-    """Return samples with unused views, or kernels, that they lack, as missing from all samples."""
+    """Return samples with unused views, or kernels, that they lack, as missing."""
     absent = {
         n: width
         for n, width in widths.items()
@@ -584,7 +584,7 @@ def check_new_table(model: Any, samples: Samples) -> Samples:
 def check_self_similarity(
     extension: Extension, self_similarity: Any, seen: np.ndarray
 ) -> list[Float]:
-    """Return the similarities to themselves of the new samples that each kernel has seen."""
+    """Return self-similarities of those new samples that each kernel has seen."""
     if isinstance(self_similarity, pd.DataFrame):
         raise TypeError(
             "self_similarity is a data frame, whose ids are not compared with those of "

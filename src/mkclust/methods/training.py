@@ -1,4 +1,4 @@
-"""The steps of a fit: input becomes samples, kernels, a solution, labels and warnings."""
+"""The steps of a fit, from input to samples, kernels, solution, labels and warnings."""
 
 from dataclasses import replace
 from functools import partial
@@ -81,7 +81,7 @@ SHOWN = (
 
 
 class Training(NamedTuple):
-    """What a model is fitted on: its kernels, of the samples of which any of them says anything."""
+    """What a model is fitted on: its kernels, of samples that any says something of."""
 
     # The numbers of the samples that are fitted; None if all are.
     fitted: np.ndarray | None
@@ -110,7 +110,7 @@ def read_training(
 def open_training(
     model: Any, samples: Samples, fitted: np.ndarray | None = None
 ) -> Training:
-    """Make the kernels of samples, all or some, without those of which no kernel says anything."""
+    """Make the kernels of samples, all or some, that any kernel says something of."""
     part = samples if fitted is None else samples.take(fitted)
     source, kernels = open_samples(model, part)
     empty = source.empty(part)
@@ -399,7 +399,7 @@ def spread_over_all(
     fitted: np.ndarray | None,
     lost: np.ndarray,
 ) -> np.ndarray:
-    """Spread what was learned over all samples, in place; return those without used entries."""
+    """Spread what was learned over all samples, in place; return the uncovered ones."""
     n = samples.n_samples
     rows = np.arange(n) if fitted is None else fitted
     # Lost are the positions among the fitted samples of those that only unused views
@@ -486,7 +486,7 @@ def check_neighborhoods(
 
 
 def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
-    """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids if there are any."""
+    """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by ids if they exist."""
     words = (
         "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
     )
