@@ -496,10 +496,8 @@ class Agreement:
             rows.append([name, self.names[q], *numbers, p_text(self.p_values[p, q])])
             rows[-1] += [f"{min(self.directions[p], 999):.3g}", f"{weights[p]:.2f}"]
             rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
-        lines, poor = (
-            [self.verdict(), text_table(rows)],
-            self.directions < FULL_WEIGHT_DIRECTIONS,
-        )
+        lines = [self.verdict(), text_table(rows)]
+        poor = self.directions < FULL_WEIGHT_DIRECTIONS
         if self.any_share and poor[self.chosen].any() and not poor[self.chosen].all():
             names = join_words(self._names_of(p for p in self.chosen if poor[p]))
             lines.append(f"Less weight, because of few effective directions: {names}.")

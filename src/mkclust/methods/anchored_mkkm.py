@@ -52,7 +52,8 @@ def solve_anchored_mkkm(
     included = compromise.stack
     mix = included.mix(compromise.coefficients / len(compromise.indices))
     baseline = relax(mix, n_clusters, tol=EIGEN_TOLERANCE)
-    H_0, n_passes = baseline.vectors[:, :n_clusters], 2
+    H_0 = baseline.vectors[:, :n_clusters]
+    n_passes = 2
     starts: Any = {"n_init": n_init, "is_unit": rounding == "unit"}
     for factor in ANCHORS if anchor == "auto" else (anchor,):
         strength = float(factor * baseline.value / n_clusters)  # c

@@ -181,7 +181,8 @@ def learn_all(
     fitted: Any, samples: Samples, rows: Float, state: np.ndarray, anchors: np.ndarray
 ) -> dict[str, Any]:
     """Return what a model of anchors learns of all samples, given rows and states."""
-    uncovered, lacks_neighbors = np.flatnonzero(state > 0), bool((state > 1).any())
+    uncovered = np.flatnonzero(state > 0)
+    lacks_neighbors = bool((state > 1).any())
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
 

@@ -193,7 +193,8 @@ class InductiveClusterer(
         self, X: Any, self_similarity: Any, observed: Any
     ) -> tuple[Samples, Float, np.ndarray]:
         """Return new samples, their rows, and the indices of those without entries."""
-        samples, source = self._read_new(X, self_similarity, observed), self._source
+        samples = self._read_new(X, self_similarity, observed)
+        source = self._source
         unused = source.unused(self)
         known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
         warn_of_other_ranges(samples, known, source.given.columns)

@@ -31,7 +31,8 @@ def solve_kamm_r(
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
     relaxation = mixture.relax(gamma**2)
-    history, converged = [relaxation.value], False
+    history = [relaxation.value]
+    converged = False
     while len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
         # Among equal largest weights the steepest is the pivot: the order must not

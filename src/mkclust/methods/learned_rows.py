@@ -72,7 +72,8 @@ class LearnedRows:
 
     def complete(self, rows: Array, seen: np.ndarray) -> Array:
         """Return the embedding, (n, k), of sums with k more columns per regression."""
-        k, given = self.predictions.shape[1], to_host(rows)
+        k = self.predictions.shape[1]
+        given = to_host(rows)
         completed = given[:, :k].copy()
         found, of_row = np.unique(seen, axis=0, return_inverse=True)
         for number, pattern in enumerate(found):
@@ -94,7 +95,8 @@ def learn_regressions(
     patterns, (m,) of bool, each with what every training sample contributes by its
     similarity, (n_samples, k).
     """
-    rows, n_seen = to_host(H), observed.sum(axis=1)
+    rows = to_host(H)
+    n_seen = observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())
     patterns, counts = np.unique(observed[incomplete], axis=0, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
@@ -105,7 +107,8 @@ def learn_regressions(
     plain = [
         each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)
     ]
-    stack, regressions = replace(stack, kernels=with_maps(stack.kernels, plain)), []
+    stack = replace(stack, kernels=with_maps(stack.kernels, plain))
+    regressions = []
     for seen in patterns[frequent]:
         samples = np.flatnonzero(observed[:, seen].all(axis=1) & (n_seen > seen.sum()))
         if len(samples) >= FEWEST_PER_CLUSTER * rows.shape[1]:

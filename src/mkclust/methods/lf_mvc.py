@@ -42,7 +42,9 @@ def solve_lf_mvc(
     max_iter: int = 100,
 ) -> Solution:
     """Maximize the objective of `LFMVC` over consensus, rotations, weights in turn."""
-    k, n, rounding = n_clusters, stack.n_samples, rounding_of_entries(stack)
+    k = n_clusters
+    n = stack.n_samples
+    rounding = rounding_of_entries(stack)
     uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
     average = stack.mix(uniform)
     found = [

@@ -94,8 +94,10 @@ def localize(
             "or use LocalizedSimpleMKKM(mask='counts')",
             UserWarning,
         )
-    entries, m = stack.among().entries, stack.n_kernels
-    xp, total = namespace(entries), zeros((m, m), entries)
+    entries = stack.among().entries
+    m = stack.n_kernels
+    xp = namespace(entries)
+    total = zeros((m, m), entries)
     for part in row_blocks(stack.kernels):
         block = entries[:, part, :]
         local = block * mask[part, :]

@@ -86,7 +86,8 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
 
 def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
     """Refuse a fit that does not fit into the memory of an array's device, or host."""
-    name, k = type(model).__name__, model.n_clusters
+    name = type(model).__name__
+    k = model.n_clusters
     beside = (
         "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
     )

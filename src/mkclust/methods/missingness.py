@@ -123,7 +123,9 @@ class Missingness:
         """Return in a sentence whether the clusters follow which views are missing."""
         if len(self.sizes) < 2:
             return "A single cluster cannot follow which views are missing."
-        agreement, p_value, rest = self.agreement, self.p_value, ""
+        agreement = self.agreement
+        p_value = self.p_value
+        rest = ""
         if names := self.followed_views:
             v = self.view_names.index(names[0])
             agreement, p_value = self.view_agreements[v], self.view_p_values[v]
@@ -192,8 +194,10 @@ class Missingness:
 
     def _say_shares(self, view: int) -> str:
         """Say what share of samples a view lacks, and where clusters differ most."""
-        missing, sizes = self.view_counts[view], np.maximum(self.sizes, 1)
-        share, shares = missing.sum() / self.sizes.sum(), missing / sizes
+        missing = self.view_counts[view]
+        sizes = np.maximum(self.sizes, 1)
+        share = missing.sum() / self.sizes.sum()
+        shares = missing / sizes
         deviations = np.abs(shares - share) * np.sqrt(sizes)
         named = np.argsort(-deviations, kind="stable")[:MOST_NAMED].tolist()
         named.sort(key=lambda c: -shares[c])
@@ -210,7 +214,8 @@ def measure_missingness(
 
     Labels count from zero; ``observed`` is (n_samples, n_views).
     """
-    names, missing = tuple(map(str, view_names)), ~np.asarray(observed, dtype=bool)
+    names = tuple(map(str, view_names))
+    missing = ~np.asarray(observed, dtype=bool)
     labels = np.asarray(labels)
     found = (
         pd.DataFrame(missing)
@@ -224,7 +229,8 @@ def measure_missingness(
     ).to_numpy()
     order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -counts.sum(axis=1)])
     lacks, counts = lacks[order], counts[order]
-    view_counts, sizes = lacks.T.astype(int) @ counts, counts.sum(axis=0)
+    view_counts = lacks.T.astype(int) @ counts
+    sizes = counts.sum(axis=0)
     patterns: list[tuple[str, ...] | None] = [
         tuple(name for name, lacking in zip(names, row, strict=True) if lacking)
         for row in lacks

@@ -106,7 +106,8 @@ def find_memberships(
     stack: Stack, coefficients: Float, sizes: Sequence[int]
 ) -> tuple[MixAndViews, list[Lists], list[list[Any]]]:
     """Return how samples are compared, their lists, and the lists' members by size."""
-    n, like = stack.n_samples, stack.kernels[0].like
+    n = stack.n_samples
+    like = stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
 
     def compare(samples: Any) -> list[Array]:
@@ -276,7 +277,8 @@ class NewRows:
 
     def _whole(self, place: int) -> tuple[Array, bool]:
         """Return all similarities by a kernel, and whether the fit has the same."""
-        cross, p = _at(self.part.cross, place), self.part.kernels[place]
+        cross = _at(self.part.cross, place)
+        p = self.part.kernels[place]
         how, name = self.extension.standardizations[p], self.extension.names[p]
         is_known = is_training(how, cross)
         return (symmetrized(cross, name) if is_known else cross), is_known
@@ -298,7 +300,8 @@ class NewRows:
                 whole, is_known = self.known[place]
                 cross = whole[own, ...] if is_foreign(whole) else whole[own]
             else:
-                cross, is_known = _at(read, place), False
+                cross = _at(read, place)
+                is_known = False
             entries = self._standardized(p, place, cross, own, is_known)
             observed = self.extension.maps[p]
             anchors = None if observed is None else observed.samples

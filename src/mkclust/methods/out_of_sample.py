@@ -221,7 +221,8 @@ class Extension:
         self, parts: Sequence[tuple[Sequence[int], np.ndarray, Array]], n: int
     ) -> Array:
         """Return the embedding, given what kernels contribute to samples they have."""
-        seen, total = np.zeros((n, len(self.names)), bool), None
+        seen = np.zeros((n, len(self.names)), bool)
+        total = None
         for kernels, rows, contribution in parts:
             seen[np.ix_(rows, np.asarray(kernels))] = True
             own = (
@@ -238,7 +239,8 @@ class Extension:
 
     def _embed_some(self, part: Similarities) -> Array:
         """Return what kernels contribute to the samples that they have, (n_seen, k)."""
-        own, embedded = part.self_similarity, []
+        own = part.self_similarity
+        embedded = []
         for rows, matrices in part.blocks():
             parts = []
             for place, p in enumerate(part.kernels):

@@ -124,7 +124,8 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
     """Return similarities among some samples, zero for uncovered ones, (s, s)."""
     indices = _check_samples(samples, len(model.labels_))
     _check_anchors(model, indices)
-    read, covered = read_again(model, X), model._covered
+    read = read_again(model, X)
+    covered = model._covered
     if covered is None:
         return _entries(model, read, indices)
     wanted = np.arange(len(model.labels_)) if indices is None else indices

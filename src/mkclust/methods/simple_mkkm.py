@@ -100,7 +100,10 @@ def solve_reduced_gradient(
     gamma = mixture.uniform
     partition = mixture.relax(gamma**2)
     surfaces = CuttingSurfaces(gamma, 2 * rounding_of_entries(stack))
-    history, bounds, step, converged = [partition.value], [], None, False
+    history = [partition.value]
+    bounds = []
+    step = None
+    converged = False
     while True:
         alignments = mixture.alignments(partition)
         surfaces.add(alignments)
@@ -125,7 +128,8 @@ def solve_reduced_gradient(
         converged = stopping == "step" and bool(
             np.max(np.abs(step * direction)) <= PAPER_STEP
         )
-        gamma, partition = gamma + step * direction, reached
+        gamma = gamma + step * direction
+        partition = reached
         history.append(partition.value)
     allowed = tol * partition.value
     if stopping == "gap" and converged:

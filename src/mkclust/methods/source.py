@@ -248,7 +248,8 @@ class FromKernels(Source):
         samples = read_samples(
             X, expected="precomputed", ids=ids, cross=is_new, observed=observed
         )
-        names, n = model.kernel_names_, len(model.labels_)
+        names = model.kernel_names_
+        n = len(model.labels_)
         if is_new and set(samples.names) < set(names):
             samples = self.with_absent(model, samples, dict.fromkeys(names, n))
             unused = self.unused(model)
@@ -278,7 +279,9 @@ class FromKernels(Source):
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return similarities of new samples to the training samples, by kernel."""
-        names, missing, found = model.kernel_names_, samples.missing, []
+        names = model.kernel_names_
+        missing = samples.missing
+        found = []
         seen = (
             np.ones((samples.n_samples, len(names)), bool)
             if missing is None
@@ -304,7 +307,8 @@ class FromKernels(Source):
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
         """Return the columns of those training samples that a kernel has."""
-        every, covered = len(model.labels_), model._covered
+        every = len(model.labels_)
+        covered = model._covered
         if covered is not None and K.ndim == 2 and K.shape[1] == every:
             K = select(K, covered, axis=1)
         n = every if covered is None else len(covered)
@@ -454,7 +458,8 @@ class FromFeatures(Source):
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return which rows of views in memory count as empty, by the view's number."""
-        zero, maps = {}, self.features.maps
+        zero = {}
+        maps = self.features.maps
         for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
             is_held = is_foreign(table) or in_memory(table)
             if (
@@ -507,7 +512,8 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
     numbers = np.sort(
         np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES]
     )
-    block, found = blocks.take(numbers), {}
+    block = blocks.take(numbers)
+    found = {}
     for name, rows in block.items():
         index = block.index(name)
         samples = numbers if index is None else numbers[index]
@@ -543,7 +549,8 @@ def with_unused(
         or any(isinstance(p, RowSource) for p in samples.parts)
     ):
         return samples
-    n, like = samples.n_samples, samples.parts[0]
+    n = samples.n_samples
+    like = samples.parts[0]
     like = like if is_foreign(like) else np.zeros(0)
     missing = samples.missing
     missing = np.zeros((n, len(samples.names)), bool) if missing is None else missing
