@@ -59,7 +59,8 @@ RANDOM += tuple(f"levels {count}" for count in (2, 3, 5, 10))
 
 
 def read(name):
-    """Return the views of a data set by name, or its kernels, and its classes; `LARGEST` samples.
+    """Return the views of a data set by name, or its kernels, and its classes;
+    `LARGEST` samples.
 
     Without views the first is an array of kernels.
     """
@@ -98,7 +99,8 @@ def kernels_of(views):
 
 
 def vary(kernels, y, variant, seed):
-    """Return the kernels that a variant makes of a data set, and the classes of each structure."""
+    """Return the kernels that a variant makes of a data set, and the classes of each
+    structure."""
     rng, n = np.random.default_rng(seed), len(y)
     what, _, count = variant.partition(" ")
     names = list(kernels)
@@ -124,7 +126,8 @@ def vary(kernels, y, variant, seed):
 
 
 def takes_part(method, size, variant, seed):
-    """Return whether a method is run on a problem of this size, samples times kernels."""
+    """Return whether a method is run on a problem of this size, samples times
+    kernels."""
     is_slow, is_large = method in SLOW, size > SMALL
     if method in ASKED or (variant in FIXED and not is_slow):
         return True
@@ -134,7 +137,8 @@ def takes_part(method, size, variant, seed):
 
 
 def run(name, variant, seed):
-    """Return the rows of one problem, one per method; what is not random is solved once."""
+    """Return the rows of one problem, one per method; what is not random is solved
+    once."""
     warnings.simplefilter("ignore")
     given, y = read_kernels(name)
     kernels, structures = vary(given, y, variant, seed)
@@ -179,7 +183,8 @@ def problems(names):
 
 
 def mean_scores(path):
-    """Return mean scores by method and variant over the data sets of several views: two frames.
+    """Return mean scores by method and variant over the data sets of several views: two
+    frames.
 
     The first is of all data sets, without the slow methods; the second of the small
     ones.

@@ -1,4 +1,5 @@
-"""Are certificates true? Random problems made to deceive them, each checked by a dense eigensolver.
+"""Are certificates true? Random problems made to deceive them, each checked by a dense
+eigensolver.
 
     OMP_NUM_THREADS=1 python benchmarks/certificates.py [--first-seed 0] [--search-only]
 
@@ -47,7 +48,8 @@ class Problem(NamedTuple):
 
 
 def _size(rng, low=50, high=1500):
-    """Draw a number of samples, small ones more often, so that most problems are solved soon."""
+    """Draw a number of samples, small ones more often, so that most problems are solved
+    soon."""
     return int(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
@@ -68,7 +70,8 @@ def _gaussian(X):
 
 
 def disconnected_groups(rng):
-    """Two groups that no kernel connects; one kernel is a multiple of the identity on each."""
+    """Two groups that no kernel connects; one kernel is a multiple of the identity on
+    each."""
     scale = rng.uniform(0.1, 1.0)
     small, large = int(150 * scale) + 2, int(850 * scale) + 2
     first = np.diag(np.repeat([rng.choice([8000.0, 800.0]), 40.0], [small, large]))
@@ -81,7 +84,8 @@ def disconnected_groups(rng):
 
 
 def hidden_groups(rng):
-    """Families of samples that one kernel sees beside samples that are noise in the other."""
+    """Families of samples that one kernel sees beside samples that are noise in the
+    other."""
     n = int(rng.integers(300, 800))
     families, size = int(rng.integers(3, 12)), int(rng.integers(5, 30))
     a = families * size
@@ -107,7 +111,8 @@ def hidden_groups(rng):
 
 
 def diagonal(rng):
-    """Diagonal kernels: eigenvectors cross and tie exactly, and no product leads to another."""
+    """Diagonal kernels: eigenvectors cross and tie exactly, and no product leads to
+    another."""
     n, m = _size(rng, 50, 1200), int(rng.integers(2, 9))
     power = rng.choice([1, 3, 6])
     kernels = [np.diag(v) for v in rng.random((m, n)) ** power + 1e-3]
@@ -137,7 +142,8 @@ def exact_ties(rng):
 
 
 def near_ties(rng):
-    """Random eigenvectors and falling eigenvalues, of which some nearly tie at the optimum."""
+    """Random eigenvectors and falling eigenvalues, of which some nearly tie at the
+    optimum."""
     n, m = _size(rng, 50, 700), int(rng.integers(2, 7))
     falling = rng.choice([0.5, 0.8, 0.95]) ** np.arange(n)
     kernels = [(Q * falling) @ Q.T for Q in (_orthogonal(rng, n) for _ in range(m))]
@@ -242,7 +248,8 @@ def streamed(rng):
 
 
 def streamed_many(rng):
-    """More samples than a mix of streamed kernels is held for: products alone have to tell."""
+    """More samples than a mix of streamed kernels is held for: products alone have to
+    tell."""
     n, m, k = (
         int(rng.integers(2001, 2400)),
         int(rng.integers(2, 4)),
@@ -257,7 +264,8 @@ def streamed_many(rng):
         )
 
     def falling():
-        """Return a kernel of random directions whose eigenvalues fall slowly, and nearly tie."""
+        """Return a kernel of random directions whose eigenvalues fall slowly, and
+        nearly tie."""
         rank = int(rng.integers(50, 300))
         Q = np.linalg.qr(rng.normal(size=(n, rank)))[0]
         return (Q * rng.choice([0.8, 0.95, 0.99]) ** np.arange(rank)) @ Q.T
@@ -282,7 +290,8 @@ def streamed_many(rng):
 
 
 def incomplete(rng):
-    """One of the other families that lacks samples; two groups may have no kernel in common."""
+    """One of the other families that lacks samples; two groups may have no kernel in
+    common."""
     kernels, k, options = _one_of(rng, many_kernels)
     m, n = kernels.shape[:2]
     lacks = rng.random((m, n)) < rng.choice([0.1, 0.4, 0.7])
@@ -339,7 +348,8 @@ def check(problem, **options):
 
 
 def dense_objective(stack, weights, n_clusters):
-    """Return the sum of the k largest eigenvalues of the mix, written out in double precision."""
+    """Return the sum of the k largest eigenvalues of the mix, written out in double
+    precision."""
     kernels = (np.asarray(kernel.dense(), np.float64) for kernel in stack.kernels)
     mixed = sum(c * K for c, K in zip(weights**2, kernels, strict=True))
     return float(np.linalg.eigvalsh((mixed + mixed.T) / 2)[-n_clusters:].sum())

@@ -1,4 +1,5 @@
-"""What a first answer is worth: kernels by the kind of a view, neighborhoods, and other packages.
+"""What a first answer is worth: kernels by the kind of a view, neighborhoods, and other
+packages.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/first_answer.py --jobs 15
 
@@ -52,7 +53,8 @@ SLOWEST_PEER = "co-training spectral"
 
 
 def options_of(kernels, data):
-    """Return the parameters of a way to make kernels; None if the data do not allow it."""
+    """Return the parameters of a way to make kernels; None if the data do not allow
+    it."""
     rule = kernels.partition(" + ")[0]
     if not isinstance(data, dict):
         has_kernels = rule not in RULES and kernels not in DISTURBED
@@ -105,7 +107,8 @@ def answers_of_peer(data, y, peer):
 
 
 def run(name, contestant, kernels):
-    """Return the rows of one contestant, a method with kernels or, without kernels, a peer."""
+    """Return the rows of one contestant, a method with kernels or, without kernels, a
+    peer."""
     warnings.simplefilter("ignore")
     data, y = read(name)
     row = {
@@ -132,7 +135,8 @@ def run(name, contestant, kernels):
 
 
 def problems(names, contestants):
-    """Return data set, contestant and kernels of every problem, those that take long first."""
+    """Return data set, contestant and kernels of every problem, those that take long
+    first."""
     if "peers" in contestants:
         slow_first = sorted(PEERS, key=lambda peer: not peer.startswith(SLOW_PEERS))
         yield from ((name, peer, "") for peer in slow_first for name in names)

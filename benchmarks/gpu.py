@@ -145,7 +145,8 @@ def far(n=1_000_000, k=20):
 
 
 def precision(n=1_000_000, n_rows=64):
-    """Compare products without entries, of random vectors and of ones, with double precision."""
+    """Compare products without entries, of random vectors and of ones, with double
+    precision."""
     (view,), _ = views_there(n, (30,), 20)
     rows = FLYING.fit_transform([view])
     X = torch.randn((n, 28), dtype=torch.float64, device="cuda")

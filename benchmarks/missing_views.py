@@ -52,7 +52,8 @@ KEYS = ["dataset", "rate", "seed", "competitor"]
 
 
 class Problem(NamedTuple):
-    """Views by name with NaN for the rows of missing samples, their mask, and the classes."""
+    """Views by name with NaN for the rows of missing samples, their mask, and the
+    classes."""
 
     views: dict[str, np.ndarray]
     observed: np.ndarray
@@ -94,7 +95,8 @@ def fill_simple(problem, strategy):
 
 
 def fill_nearest(problem, balanced=False):
-    """Fill by scikit-learn in all columns side by side, or in these with balanced views."""
+    """Fill by scikit-learn in all columns side by side, or in these with balanced
+    views."""
     views = problem.views.values()
     columns, widths = np.hstack(list(views)), [view.shape[1] for view in views]
     scale = np.ones(columns.shape[1])
@@ -112,7 +114,8 @@ def fill_nearest(problem, balanced=False):
 
 
 def cluster(problem, method=SimpleMKKM, fill=None, **options):
-    """Return the clusters of views with missing samples, filled beforehand or by the method."""
+    """Return the clusters of views with missing samples, filled beforehand or by the
+    method."""
     views = (
         problem.views if fill is None or problem.is_complete.all() else fill(problem)
     )
@@ -121,7 +124,8 @@ def cluster(problem, method=SimpleMKKM, fill=None, **options):
 
 
 def inner_join(problem, predict=False):
-    """Return clusters of the samples that all views have; the others are -1, or predicted."""
+    """Return clusters of the samples that all views have; the others are -1, or
+    predicted."""
     rows = problem.is_complete
     if rows.sum() <= problem.n_clusters:
         raise ValueError(f"only {rows.sum()} samples are in all views")
@@ -153,7 +157,8 @@ def cluster_by_imml(problem, method, same_kernels=False):
 
 
 def observed_kernels(problem):
-    """Return the library's kernel of every view, centered, with NaN for what is missing."""
+    """Return the library's kernel of every view, centered, with NaN for what is
+    missing."""
     kernels = []
     for (name, view), seen in zip(
         problem.views.items(), problem.observed.T, strict=True
@@ -236,7 +241,8 @@ def mean_table(frame, score):
 
 
 def problems(options):
-    """Yield what is not in the file yet: all problems of a seed before those of the next."""
+    """Yield what is not in the file yet: all problems of a seed before those of the
+    next."""
     done = set()
     if options.out.exists():
         done = set(read_rows(options.out)[KEYS].itertuples(index=False, name=None))
@@ -262,7 +268,8 @@ def main():
     )
     for score in ("acc", "nmi", "ari") if options.table else ():
         print(
-            f"\n{score}\n{mean_table(read_rows(*options.table), score).round(1).to_string()}"
+            f"\n{score}\n"
+            f"{mean_table(read_rows(*options.table), score).round(1).to_string()}"
         )
     if not options.table:
         add_rows(options.out, run, list(problems(options)), options.jobs)

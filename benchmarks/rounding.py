@@ -1,4 +1,5 @@
-"""Three roundings of relaxed partitions: rows of unit length, components, and the better of both.
+"""Three roundings of relaxed partitions: rows of unit length, components, and the
+better of both.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/rounding.py --jobs 2
 
@@ -62,7 +63,8 @@ def kind_of(name):
 
 
 def table(rows):
-    """Return mean indices by method and kind of set, and how often the better one is taken."""
+    """Return mean indices by method and kind of set, and how often the better one is
+    taken."""
     rows = rows[rows.status == "ok"]
     rows = rows.assign(kind=rows.dataset.map(kind_of))
     apart = (rows.unit - rows.components).abs() > SAME

@@ -63,7 +63,8 @@ def features(k=K, landmarks=200, method="SimpleMKKM"):
 
 
 def status(field):
-    """Return a field of this process's status in GB, such as its peak of resident memory."""
+    """Return a field of this process's status in GB, such as its peak of resident
+    memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return (
         next(int(each.split()[1]) for each in lines if each.startswith(field))
@@ -73,7 +74,8 @@ def status(field):
 
 
 def measured(model, X, y):
-    """Fit a model, and return what it took and how near its clusters are to the classes."""
+    """Fit a model, and return what it took and how near its clusters are to the
+    classes."""
     before, started, processor = (
         status("VmHWM"),
         time.perf_counter(),
@@ -168,7 +170,8 @@ def fit_parquet(folder):
 
 
 def cluster(n=1_000_000):
-    """Fit the same samples by two worker processes, which read their own chunks of files."""
+    """Fit the same samples by two worker processes, which read their own chunks of
+    files."""
     from dask.distributed import Client, LocalCluster
 
     with tempfile.TemporaryDirectory() as folder:
@@ -271,7 +274,8 @@ def fit_sparse(n, method, k=10, n_words=50_000, per_sample=50, per_topic=500):
 
 
 def neighborhoods(n=100_000):
-    """Fit shared neighborhoods, and features, of three views in which two clusters are alike."""
+    """Fit shared neighborhoods, and features, of three views in which two clusters are
+    alike."""
     ways = ("neighbors", "Nystroem")
     return {
         m: {w: run_alone(fit_near, n=n, method=m, way=w) for w in ways} for m in METHODS

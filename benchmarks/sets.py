@@ -85,7 +85,8 @@ FAR_SIZES = ((180, 20), (190, 10), (100, 40, 20), (100, 50, 10, 5))
 
 
 def load(name: str, seed: int = 0) -> tuple[Views, np.ndarray]:
-    """Return the views of a set, and its classes from 0; the seed makes a simulated one."""
+    """Return the views of a set, and its classes from 0; the seed makes a simulated
+    one."""
     if name in SIMULATED:
         views, classes = SIMULATED[name](seed)
         return numbered(views), classes
@@ -139,7 +140,8 @@ def archive(file: str) -> np.lib.npyio.NpzFile:
 
 
 def read_numbered(name: str) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the views and classes of a set whose views are numbered, dense or sparse."""
+    """Return the views and classes of a set whose views are numbered, dense or
+    sparse."""
     with archive("first_answer.npz") as arrays:
         labels = {
             key.split("|")[1] for key in arrays.files if key.startswith(f"{name}|")
@@ -201,7 +203,8 @@ def gaussians(
 def apart(
     rng: Generator, sizes: tuple[int, ...], distance: float, spreads: tuple[float, ...]
 ) -> Simulated:
-    """Return two views of clusters, each at a distance from the first along an axis of its own."""
+    """Return two views of clusters, each at a distance from the first along an axis of
+    its own."""
     y = np.repeat(np.arange(len(sizes)), sizes)
     centers = distance * np.eye(len(sizes), 6)
     centers[0] = 0
@@ -377,7 +380,8 @@ def express_genes(tissue: Generator, n_genes: int) -> np.ndarray:
 
 
 def carry_proteins() -> np.ndarray:
-    """Return which type carries which protein: that of its lineage, its own, and shared ones."""
+    """Return which type carries which protein: that of its lineage, its own, and shared
+    ones."""
     carried = np.zeros((12, 25), bool)
     types = np.arange(12)
     carried[types, LINEAGES] = True

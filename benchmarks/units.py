@@ -1,4 +1,5 @@
-"""Whether the units of columns matter: tables whose columns are multiplied by random factors.
+"""Whether the units of columns matter: tables whose columns are multiplied by random
+factors.
 
     OMP_NUM_THREADS=1 python benchmarks/units.py --jobs 15
 

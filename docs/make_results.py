@@ -82,7 +82,7 @@ def paper():
 
 
 def first_answers():
-    """Return what a first answer is worth by way to make kernels, and beside other packages."""
+    """Return what first answers are worth, by kernels and with other packages."""
     rows = records.read_rows(RESULTS / "first_answer/rows.jsonl.gz")
     has_views = sorted(set(rows[rows.kernels == "dense"].dataset))
     scores = first_answer.mean_scores(rows)[has_views]
@@ -221,7 +221,8 @@ def scale():
         f"{million['n_samples']:,} samples",
         f"kernels in a file of {files['file_gb']} GB",
     )
-    size = f"a text file of {parts['wide']['n_samples']:,} x {parts['wide']['n_columns']:,}"
+    wide = parts["wide"]
+    size = f"a text file of {wide['n_samples']:,} x {wide['n_columns']:,}"
     fits = {f"SimpleMKKM, {many}, 200 landmarks per view": million}
     fits["... by two dask workers"] = parts["cluster"]
     fits |= {f"SimpleMKKM, Hdigit, {way}": fit for way, fit in parts["hdigit"].items()}
@@ -255,7 +256,7 @@ def rule_name(criteria):
 
 
 def table_of_rules(found):
-    """Return how often every rule is right or within one, and what it loses, by part."""
+    """Return how often rules are right or within one, and what they lose, by part."""
     body = []
     for name, parts in found["rules"].items():
         cells = [rule_name(name)]
@@ -269,7 +270,7 @@ def table_of_rules(found):
 
 
 def table_of_sets(part):
-    """Return what was found on the sets of a part; the other half of the seeds beside it."""
+    """Return what was found on the sets of a part, for both halves of the seeds."""
     rows = read_json("n_clusters/sets.json")["rows"]
     if part != "real":
         rows += read_json("n_clusters/sets-untouched.json")["rows"]

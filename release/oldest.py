@@ -12,7 +12,7 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def oldest(project: dict) -> dict[str, str]:
-    """Return the lower bound of every dependency of users, extras included, by its name."""
+    """Return the lower bounds of all dependencies of users, by their names."""
     extras = project["optional-dependencies"]
     lists = [
         project["dependencies"],

@@ -73,7 +73,7 @@ class Environment:
         self.run(self.python, "-m", "pip", "install", "--quiet", what)
 
     def run(self, *command: object, fails_with: str = "") -> str:
-        """Run a command and return what it prints; it must succeed, or fail with a sentence."""
+        """Return what a command prints, which succeeds, or fails with a sentence."""
         hidden = ("PYTHONPATH", "PYTHONHOME")
         variables = {
             name: value for name, value in os.environ.items() if name not in hidden

@@ -10,7 +10,8 @@ def one_hot(rng, n, levels):
 
 
 def strangers(rng, n):
-    """Return views that share nothing with anything: noise, and columns of 2 to 10 levels."""
+    """Return views that share nothing with anything: noise, and columns of 2 to 10
+    levels."""
     noise = {"noise": rng.normal(size=(n, 8))}
     return noise | {
         f"{levels} levels": one_hot(rng, n, levels) for levels in (2, 3, 5, 10)
@@ -36,7 +37,8 @@ def named_blobs(rng, n=60, k=3, strengths=(2, 2, 1.5)):
 
 
 def inserted(rng, views, others):
-    """Return views with others at random places among them, the order of neither changed."""
+    """Return views with others at random places among them, the order of neither
+    changed."""
     names = list(views)
     for name in others:
         names.insert(int(rng.integers(len(names) + 1)), name)
@@ -61,7 +63,8 @@ def written_out_agreement(entries):
 
 
 def written_out_compromise(entries):
-    """Return the compromise of kernels that all agree, no two of them copies, and its weights.
+    """Return the compromise of kernels that all agree, no two of them copies, and its
+    weights.
 
     Equal weights, but less for one that agrees less than 0.6 times as much as the
     median one, and for one of less than twelve effective directions.

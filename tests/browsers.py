@@ -11,7 +11,8 @@ PATIENCE = 60  # seconds; on a busy machine a browser takes its time
 
 @contextmanager
 def open_browser(saved):
-    """Start a browser that saves what it downloads in a folder, and end it afterwards."""
+    """Start a browser that saves what it downloads in a folder, and end it
+    afterwards."""
     webdriver = pytest.importorskip("selenium.webdriver")
     from selenium.webdriver.chrome.service import Service
 

@@ -19,7 +19,8 @@ def succeed(*args):
 
 
 def fail(*args):
-    """Run a command that must fail as promised: one line, exit code 2, and no new file."""
+    """Run a command that must fail as promised: one line, exit code 2, and no new
+    file."""
     before = sorted(os.listdir())
     result = invoke(*args)
     assert (result.exit_code, result.stdout) == (2, ""), result.output

@@ -8,14 +8,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def blocks(page: str, language: str = "") -> list[str]:
-    """Return the examples of a page that are marked as of one language; without one, of a shell."""
+    """Return the examples of a page that are marked as of one language; without one, of
+    a shell."""
     text = (ROOT / page).read_text(encoding="utf-8")
     found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [example for marked, example in found if marked == language]
 
 
 def commands(page: str) -> list[list[str]]:
-    """Return the commands ``mkclust`` of a page, each as its arguments, without comments."""
+    """Return the commands ``mkclust`` of a page, each as its arguments, without
+    comments."""
     lines = [line for block in blocks(page) for line in block.splitlines()]
     return [
         shlex.split(line, comments=True)[1:]

@@ -1,4 +1,5 @@
-"""Processes of a benchmark without the seconds of imports that each of them begins with."""
+"""Processes of a benchmark without the seconds of imports that each of them begins
+with."""
 
 import multiprocessing
 

@@ -32,7 +32,8 @@ def standardized(kernels, center=True, normalize=True):
 
 
 def written_out(stack):
-    """Return the kernels over all samples that the small matrices of features stand for."""
+    """Return the kernels over all samples that the small matrices of features stand
+    for."""
     (Q,) = stack.features.lift(np.eye(stack.n_samples))
     return np.array([to_host(Q) @ K.dense() @ to_host(Q).T for K in stack.kernels])
 

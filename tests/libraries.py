@@ -31,7 +31,8 @@ LIBRARIES = ["numpy", *FOREIGN]
 
 
 def as_library(library, array):
-    """Return a NumPy array, or those of a list or dict, in a library and on its device."""
+    """Return a NumPy array, or those of a list or dict, in a library and on its
+    device."""
     if isinstance(array, dict):
         return {name: as_library(library, part) for name, part in array.items()}
     if isinstance(array, list | tuple):

@@ -1,4 +1,5 @@
-"""Fewer cases than a grid has cells: every pair of choices, or some cases of which are slow."""
+"""Fewer cases than a grid has cells: every pair of choices, or some cases of which are
+slow."""
 
 from itertools import combinations, product
 
@@ -6,19 +7,22 @@ import pytest
 
 
 def slow(*cases):
-    """Return cases that only `make test-all` runs; a tuple is a case of several parameters."""
+    """Return cases that only `make test-all` runs; a tuple is a case of several
+    parameters."""
     rows = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*row, marks=pytest.mark.slow) for row in rows]
 
 
 def first_quick(n, cases):
-    """Return cases of which the first n are run by `make test`, and all by `make test-all`."""
+    """Return cases of which the first n are run by `make test`, and all by `make
+    test-all`."""
     cases = list(cases)
     return [*cases[:n], *slow(*cases[n:])]
 
 
 def every_pair(*axes):
-    """Return cases in which every value of an axis meets every value of every other axis.
+    """Return cases in which every value of an axis meets every value of every other
+    axis.
 
     >>> every_pair("ab", [0, 1], [True, False])
     [('a', 0, True), ('a', 1, False), ('b', 0, False), ('b', 1, True)]

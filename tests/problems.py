@@ -18,7 +18,8 @@ def commuting(rng, n, m, k):
 
 
 def block_ideal(rng, n, m, k):
-    """Ideal kernels of k + 1 equal clusters: eigenvalues k and k + 1 tie at all weights."""
+    """Ideal kernels of k + 1 equal clusters: eigenvalues k and k + 1 tie at all
+    weights."""
     H = np.eye(k + 1)[np.arange(n) % (k + 1)]
     H = H / np.linalg.norm(H, axis=0)
     return np.stack([(1 + rng.random()) * H @ H.T for _ in range(m)])
@@ -61,7 +62,8 @@ def random_weights(rng, m):
 
 
 def random_kernels(n, m, seed=0, k=3):
-    """Return kernels with some shared structure: decaying spectra around k loose clusters."""
+    """Return kernels with some shared structure: decaying spectra around k loose
+    clusters."""
     rng = np.random.default_rng(seed)
     places = np.arange(n) % k
     kernels = []

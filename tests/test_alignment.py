@@ -1,4 +1,5 @@
-"""Whatever has an index is matched with the samples by it or refused, and never by position."""
+"""Whatever has an index is matched with the samples by it or refused, and never by
+position."""
 
 import numpy as np
 import pandas as pd

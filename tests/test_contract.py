@@ -48,7 +48,8 @@ def inductive(method):
 
 
 def overlapping_views(n=60, seed=0, dtype=np.float64):
-    """Return two views without clear clusters, so that some samples lie near the borders."""
+    """Return two views without clear clusters, so that some samples lie near the
+    borders."""
     rng = np.random.default_rng(seed)
     return [
         rng.normal(size=(n, 5)).astype(dtype),
@@ -417,7 +418,7 @@ def test_what_did_not_converge_is_said_and_nothing_else_is(method):
         assert model.n_iter_ == 1
 
 
-def test_as_many_clusters_as_samples_are_refused_and_one_or_nearly_as_many_are_warned_of(
+def test_as_many_clusters_as_samples_are_refused_and_one_or_many_are_warned_of(
     method,
 ):
     X = gaussian(overlapping_views(n=20))

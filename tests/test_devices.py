@@ -1,4 +1,5 @@
-"""Arrays of other libraries than NumPy: the same answers, computed where the arrays are."""
+"""Arrays of other libraries than NumPy: the same answers, computed where the arrays
+are."""
 
 import functools
 import pickle
@@ -37,7 +38,8 @@ needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 @functools.cache
 def kernels(n):
-    """Return kernels of three views with the same clusters, clear enough for k-means to agree."""
+    """Return kernels of three views with the same clusters, clear enough for k-means to
+    agree."""
     return random_kernels(n, N_KERNELS + 1, k=K_CLUSTERS)[1:]
 
 
@@ -232,7 +234,8 @@ def views(n=90):
 
 @functools.cache
 def explained(library, approximation):
-    """Return what the library says about a model fitted on views of an array library."""
+    """Return what the library says about a model fitted on views of an array
+    library."""
     X = as_library(library, views())
     features = Nystroem(20) if approximation else None
     model = SimpleMKKM(

@@ -1,4 +1,5 @@
-"""What a release promises: one version everywhere, lean extras, and bounds that are tested."""
+"""What a release promises: one version everywhere, lean extras, and bounds that are
+tested."""
 
 import re
 import subprocess
@@ -39,7 +40,8 @@ HEAVY = (
 
 
 def names(requirements):
-    """Return the packages of a list of requirements, with those of the extras that it names."""
+    """Return the packages of a list of requirements, with those of the extras that it
+    names."""
     found = set()
     for requirement in requirements:
         name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()

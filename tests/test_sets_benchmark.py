@@ -1,4 +1,5 @@
-"""The sets on which first answers are judged: they stay the same ones, and say what is missing."""
+"""The sets on which first answers are judged: they stay the same ones, and say what is
+missing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Text that comes from files and plans neither steers a terminal nor runs in a spreadsheet."""
+"""Text that comes from files and plans neither steers a terminal nor runs in a
+spreadsheet."""
 
 import pytest
 

@@ -36,10 +36,14 @@ ABLATION = ["kamm-r", "kamm-a", "simplemkkm"]
 WITHIN = (0.5, 1.0, 2.0)
 # The meaning of the caveats of data sets.
 CAVEATS = {
-    "substitute": "other samples or kernels than the published ones, so that a difference from a "
-    "published figure says nothing about the method",
-    "truncated": "kernels of reduced rank, so that methods that use the tail of a spectrum may "
-    "differ from a published figure for that reason alone",
+    "substitute": (
+        "other samples or kernels than the published ones, so that a difference from a "
+        "published figure says nothing about the method"
+    ),
+    "truncated": (
+        "kernels of reduced rank, so that methods that use the tail of a spectrum may "
+        "differ from a published figure for that reason alone"
+    ),
 }
 
 
@@ -53,12 +57,14 @@ def caveat_notes(rows):
 
 
 def published():
-    """Return the paper's numbers: data set, method, score, mean and deviation in percent."""
+    """Return the paper's numbers: data set, method, score, mean and deviation in
+    percent."""
     return pd.read_csv(HERE / "published.csv").dropna(subset="mean")
 
 
 def comparison(rows):
-    """Return every number of the paper that rows have, with ours beside it, for each selection."""
+    """Return every number of the paper that rows have, with ours beside it, for each
+    selection."""
     rows = [row for row in rows if row["resample"] == 1 and row.get("paper")]
     papers = {row["dataset"]: row["paper"] for row in rows}
     caveats = {row["dataset"]: row.get("caveat") or "" for row in rows}

@@ -1,4 +1,5 @@
-"""The data sets of the paper, what stands in for them, and a few more, read from MKCLUST_DATA.
+"""The data sets of the paper, what stands in for them, and a few more, read from
+MKCLUST_DATA.
 
 Importing this module adds them to the data sets that ``mkclust.datasets.load`` knows by
 name. A plan of a benchmark names it by ``loaders``.
@@ -82,7 +83,8 @@ class Known(NamedTuple):
 
 
 def _locate(name: str) -> Path | None:
-    """Return a file of the folder MKCLUST_DATA, or of a folder in it, without regard to case."""
+    """Return a file of the folder MKCLUST_DATA, or of a folder in it, without regard to
+    case."""
     root = Path(os.environ.get("MKCLUST_DATA") or "/nowhere").expanduser()
     for path in [*sorted(root.glob("*")), *sorted(root.glob("*/*"))]:
         names = (path.name.lower(), f"{path.parent.name}/{path.name}".lower())
@@ -134,7 +136,8 @@ def _read_views(paths):
 
 
 def named_views(paths, names: Sequence[str], bank: dict[str, Any]):
-    """Read views, give them names (none: as in the file), and note the bank of their kernels."""
+    """Read views, give them names (none: as in the file), and note the bank of their
+    kernels."""
     views, y = _read_views(paths)
     names = names if len(names) == len(views) else list(views)
     named = dict(zip(names, views.values(), strict=True))

@@ -25,7 +25,8 @@ def panels(titles, height):
 
 
 def paper_solves(solves):
-    """Return the solves with default settings on the paper's data sets, and their labels."""
+    """Return the solves with default settings on the paper's data sets, and their
+    labels."""
     solves = [
         s for s in solves if s.get("paper") and s["default"] and not s.get("oracle")
     ]
@@ -33,7 +34,8 @@ def paper_solves(solves):
 
 
 def draw_weights(solves):
-    """Draw how each method weighs the kernels; rows are scaled by their largest weight."""
+    """Draw how each method weighs the kernels; rows are scaled by their largest
+    weight."""
     solves, labels = paper_solves(solves)
     frame = weight_table(solves)
     figure, axes = panels([labels[name] for name in frame["data set"].unique()], 3.0)
@@ -56,7 +58,8 @@ def draw_weights(solves):
 
 
 def draw_times(rows):
-    """Draw the seconds of a solve by method, a panel for each of the paper's data sets."""
+    """Draw the seconds of a solve by method, a panel for each of the paper's data
+    sets."""
     table = time_table([row for row in rows if row.get("paper")])
     figure, axes = panels(list(table.index), 2.8)
     for label, seconds in table.iterrows():

@@ -59,7 +59,8 @@ def standardize(K, seen, others):
 
 
 def alignment_errors(kernels, model, seen, others):
-    """Return one minus each sample's largest inner product with a centroid of the clusters."""
+    """Return one minus each sample's largest inner product with a centroid of the
+    clusters."""
     pairs = zip(model.coefficients_, kernels, strict=True)
     mixed = sum(c * standardize(K, seen, others) for c, K in pairs)
     members = (model.labels_[:, None] == np.unique(model.labels_)).astype(float)
@@ -67,13 +68,15 @@ def alignment_errors(kernels, model, seen, others):
 
 
 def added_error(n, n_clusters, delta=DELTA):
-    """Return what Theorem 2 adds to the empirical error, for kernels with a unit diagonal."""
+    """Return what Theorem 2 adds to the empirical error, for kernels with a unit
+    diagonal."""
     complexity = np.sqrt(np.pi / 2) * n_clusters
     return (complexity + 2 * np.sqrt(np.log(1 / delta) / 2)) / np.sqrt(n)
 
 
 def examine(name, n_splits):
-    """Return a frame with a row for every split and size of a data set, and its sizes in words."""
+    """Return a frame with a row for every split and size of a data set, and its sizes
+    in words."""
     kernels, k = problem(name)
     n_samples = kernels.shape[1]
     sizes = [n for n in SIZES if n <= n_samples - LEAST_HELD_OUT]
@@ -92,12 +95,14 @@ def examine(name, n_splits):
             row["gap"] = row["held out"] - empirical
             row |= {"added": added_error(n, k), "relaxed": 1 - model.objective_ / n}
             rows.append(row | {"bound": empirical + row["added"]})
-    title = f"{name}: {k} clusters, {len(kernels)} kernels, {len(held_out)} samples held out"
+    title = f"{name}: {k} clusters, {len(kernels)} kernels, "
+    title += f"{len(held_out)} samples held out"
     return pd.DataFrame(rows), {"title": title, "n_clusters": k}
 
 
 def summarize(rows, facts):
-    """Return the means of one data set by size, and facts such as the slope of its gap."""
+    """Return the means of one data set by size, and facts such as the slope of its
+    gap."""
     means = rows.groupby("n").mean(numeric_only=True).drop(columns="seed")
     gaps = means["gap"][means["gap"] > 0]
     alone = added_error(1, facts["n_clusters"]) / (1 - means["empirical"].iloc[-1])

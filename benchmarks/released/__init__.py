@@ -1,1 +1,2 @@
-"""What the authors' released codes do differently from the papers; for tests and ``plan.toml``."""
+"""What the authors' released codes do differently from the papers; for tests and
+``plan.toml``."""

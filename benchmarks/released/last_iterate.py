@@ -1,4 +1,5 @@
-"""MKKM-MM and KAMM-A at the iteration limit, instead of the iterate with the best objective."""
+"""MKKM-MM and KAMM-A at the iteration limit, instead of the iterate with the best
+objective."""
 
 import numpy as np
 

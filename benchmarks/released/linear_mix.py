@@ -1,4 +1,5 @@
-"""MKKM-MiR and LKAM with partitions of the kernels mixed by the weights, not by their squares."""
+"""MKKM-MiR and LKAM with partitions of the kernels mixed by the weights, not by their
+squares."""
 
 import numpy as np
 

@@ -11,7 +11,8 @@ SMALLEST_STEP = 1e-5
 
 
 def descend_as_released(stack, n_clusters, *, eta=1e-3, max_iter=200):
-    """Minimize SimpleMKKM's objective as the released routine does, its quirks included.
+    """Minimize SimpleMKKM's objective as the released routine does, its quirks
+    included.
 
     `eta` is the relative width at which the golden section stops; the routine itself
     has no `max_iter`. The partition is that of the last end of a bracket, which the
@@ -35,7 +36,8 @@ def descend_as_released(stack, n_clusters, *, eta=1e-3, max_iter=200):
 
 
 def _take_step(mixture, gamma, direction, start_cost, partition, eta):
-    """Take one outer step: expand while that pays, then narrow by the golden section."""
+    """Take one outer step: expand while that pays, then narrow by the golden
+    section."""
 
     def evaluate(weights):
         return mixture.relax(weights**2)

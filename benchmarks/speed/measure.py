@@ -84,7 +84,8 @@ def works_of(kernels, prepared, k):
 
 
 def answer_of(result, reference):
-    """Return the certificate of a solution or a model, and how far its weights are off."""
+    """Return the certificate of a solution or a model, and how far its weights are
+    off."""
     end = "_" * isinstance(result, SimpleMKKM)
     gap = result.duality_gap_ if end else result.gap
     off = np.abs(getattr(result, f"weights{end}") - reference.weights).max()

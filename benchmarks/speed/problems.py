@@ -12,7 +12,8 @@ from records import ONE_GAUSSIAN, blobs
 
 
 class Problem(NamedTuple):
-    """Kernels that are made when they are asked for, and the number of clusters to find."""
+    """Kernels that are made when they are asked for, and the number of clusters to
+    find."""
 
     title: str
     n_clusters: int
@@ -20,7 +21,8 @@ class Problem(NamedTuple):
 
 
 def real_data(name, title, n, m, k):
-    """Return the kernels of a data set of the catalog; if it is absent, making raises."""
+    """Return the kernels of a data set of the catalog; if it is absent, making
+    raises."""
     title = f"{title}, n = {n}, m = {m}, k = {k}"
     return Problem(
         title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float)
@@ -45,7 +47,8 @@ def blob_kernels(n, m, k, n_noise):
 
 
 def standardized_copy(kernels):
-    """Return kernels that are centered and scaled to a unit diagonal, with no further copy."""
+    """Return kernels that are centered and scaled to a unit diagonal, with no further
+    copy."""
     kernels = kernels.copy()
     for K in kernels:
         means = K.mean(0)
@@ -58,7 +61,8 @@ def standardized_copy(kernels):
 
 
 def table_problems(shrink=1):
-    """Return the rows of the table by name; the samples of blobs are divided by `shrink`."""
+    """Return the rows of the table by name; the samples of blobs are divided by
+    `shrink`."""
     return {
         "digit": real_data("digit", "UCI Digit", 2000, 3, 10),
         "flo17": real_data("flo17-substitute", "Flower17 (substitute)", 1360, 7, 17),
@@ -69,7 +73,8 @@ def table_problems(shrink=1):
 
 
 def growing_problems(shrink=1):
-    """Return problems by what grows, n, m or k, and by its size, over a factor of eight."""
+    """Return problems by what grows, n, m or k, and by its size, over a factor of
+    eight."""
     return {
         "n": {
             n // shrink: blob_problem(n // shrink, 4, 10, 1)

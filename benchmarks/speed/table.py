@@ -1,4 +1,5 @@
-"""Tables of what SimpleMKKM costs, and a sentence for the README, of all architectures measured.
+"""Tables of what SimpleMKKM costs, and a sentence for the README, of all architectures
+measured.
 
     python benchmarks/speed/table.py
 
@@ -45,7 +46,8 @@ def title_of(part, measured):
 
 
 def table(results, columns, title):
-    """Return a table with a row per problem, and one figure per architecture in a cell."""
+    """Return a table with a row per problem, and one figure per architecture in a
+    cell."""
     cells = {}
     # Problems in the order of the fullest file.
     for name, record in sorted(

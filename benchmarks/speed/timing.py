@@ -1,4 +1,5 @@
-"""How speed is measured: in turns, after pauses, with the spread, and on which machine."""
+"""How speed is measured: in turns, after pauses, with the spread, and on which
+machine."""
 
 import platform
 import time
@@ -44,7 +45,8 @@ def peak_memory(work):
 
 
 def spread(values):
-    """Return the median of some values, their quartiles, the smallest and the largest."""
+    """Return the median of some values, their quartiles, the smallest and the
+    largest."""
     low, first, median, third, high = map(
         rounded, np.quantile(values, (0, 0.25, 0.5, 0.75, 1))
     )

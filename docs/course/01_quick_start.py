@@ -2,14 +2,14 @@
 1. Quick start
 ==============
 
-Four descriptions of the same images become ten clusters. You will see what to pass, what comes
-back, and what to read first.
+Four descriptions of the same images become ten clusters. You will see what to pass,
+what comes back, and what to read first.
 """
 
 # %%
-# The data set ``"digits"`` comes with the library: 1797 images of handwritten digits, described
-# four times. Each description is a *view*, a table with one row per sample. The true digits are in
-# ``y``; we use them only to check the result.
+# The data set ``"digits"`` comes with the library: 1797 images of handwritten digits,
+# described four times. Each description is a *view*, a table with one row per sample.
+# The true digits are in ``y``; we use them only to check the result.
 
 from mkclust.datasets import load
 
@@ -18,9 +18,10 @@ for name, view in digits.views.items():
     print(f"{name:12} {view.shape[0]} samples, {view.shape[1]} columns")
 
 # %%
-# A method is an estimator, like those of scikit-learn. :class:`~mkclust.AgreementKKM` is the method
-# to begin with. It computes a kernel (a matrix of similarities) for every view, compares the views,
-# mixes those that agree, and cuts the clusters from the graph of who is near whom.
+# A method is an estimator, like those of scikit-learn. :class:`~mkclust.AgreementKKM`
+# is the method to begin with. It computes a kernel (a matrix of similarities) for every
+# view, compares the views, mixes those that agree, and cuts the clusters from the graph
+# of who is near whom.
 
 from mkclust import AgreementKKM
 
@@ -28,13 +29,14 @@ model = AgreementKKM(n_clusters=10, random_state=0).fit(digits.views)
 print(model.labels_[:20])
 
 # %%
-# Read the verdict first. It says which views share something that chance does not explain.
+# Read the verdict first. It says which views share something that chance does not
+# explain.
 
 print(model.agreement_.verdict())
 
 # %%
-# Then read weights and alignments together. A weight says how much a view counts in the mix. An
-# alignment says how much of the view's own structure the clusters capture.
+# Then read weights and alignments together. A weight says how much a view counts in the
+# mix. An alignment says how much of the view's own structure the clusters capture.
 
 import matplotlib.pyplot as plt
 
@@ -44,15 +46,16 @@ KernelWeightsDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# A map of the samples. Neighbors stay together on it; distances between far clusters mean little.
+# A map of the samples. Neighbors stay together on it; distances between far clusters
+# mean little.
 
 EmbeddingDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# Here the true classes are known, so we can count how many images are in the right cluster. The
-# four views together do better than two of the views alone, and not as well as the other two.
-# Without labels, you cannot know which views are better.
+# Here the true classes are known, so we can count how many images are in the right
+# cluster. The four views together do better than two of the views alone, and not as
+# well as the other two. Without labels, you cannot know which views are better.
 
 from mkclust.metrics import clustering_accuracy
 
@@ -64,5 +67,6 @@ for name, accuracy in accuracies.items():
     print(f"{name:14}  {accuracy:.2f}")
 
 # %%
-# In practice there are no labels, and the last table is not known. You then have the verdict, the
-# alignments and the stability of the clusters. :doc:`05_reading_a_result` explains them.
+# In practice there are no labels, and the last table is not known. You then have the
+# verdict, the alignments and the stability of the clusters. :doc:`05_reading_a_result`
+# explains them.

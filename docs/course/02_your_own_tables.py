@@ -2,13 +2,13 @@
 2. Your own tables
 ==================
 
-Data frames with ids, in different orders, with categories and missing cells, become clusters that
-have names.
+Data frames with ids, in different orders, with categories and missing cells, become
+clusters that have names.
 """
 
 # %%
-# We make up two tables of the same ninety patients. The rows have ids and are in different orders.
-# One column holds categories, and one cell is empty.
+# We make up two tables of the same ninety patients. The rows have ids and are in
+# different orders. One column holds categories, and one cell is empty.
 
 import numpy as np
 import pandas as pd
@@ -48,9 +48,9 @@ except ValueError as error:
     print(error)
 
 # %%
-# ``impute="median"`` fills cells with the median of their column. ``summary()`` says how the
-# input was understood. Rows are matched by id, and the column of
-# categories becomes a separate view.
+# ``impute="median"`` fills cells with the median of their column. ``summary()`` says
+# how the input was understood. Rows are matched by id, and the column of categories
+# becomes a separate view.
 
 model = AgreementKKM(n_clusters=3, impute="median", random_state=0).fit(tables)
 print(model.summary())
@@ -62,9 +62,9 @@ clusters = pd.Series(model.labels_, index=model.sample_ids_, name="cluster")
 clusters.head()
 
 # %%
-# **What are the clusters?** :func:`~mkclust.describe` names the columns that set each cluster
-# apart, as differences of means in standard deviations. It has no p-values, because the clusters
-# were made to differ in these columns.
+# **What are the clusters?** :func:`~mkclust.describe` names the columns that set each
+# cluster apart, as differences of means in standard deviations. It has no p-values,
+# because the clusters were made to differ in these columns.
 
 import matplotlib.pyplot as plt
 
@@ -76,8 +76,9 @@ description.plot()
 plt.show()
 
 # %%
-# **Do they differ in anything else?** :func:`~mkclust.annotate` tests variables that were *not*
-# used for clustering. Here one of them follows the groups, and the other is random.
+# **Do they differ in anything else?** :func:`~mkclust.annotate` tests variables that
+# were *not* used for clustering. Here one of them follows the groups, and the other is
+# random.
 
 from mkclust import annotate
 
@@ -87,6 +88,6 @@ other = pd.DataFrame(
 print(annotate(model, other))
 
 # %%
-# :doc:`/guides/tables` has the rest: files, text, dates, sparse matrices, AnnData, and what to do
-# about each refusal. On the command line the same is ``mkclust cluster blood.csv visit.csv -k 3
-# --impute median``.
+# :doc:`/guides/tables` has the rest: files, text, dates, sparse matrices, AnnData, and
+# what to do about each refusal. On the command line the same is ``mkclust cluster
+# blood.csv visit.csv -k 3 --impute median``.

@@ -2,13 +2,14 @@
 3. Kernels that fit the view
 ============================
 
-A kernel says how similar two samples are. Which kernel suits a view depends on what its numbers
-are, and often matters more than the method.
+A kernel says how similar two samples are. Which kernel suits a view depends on what its
+numbers are, and often matters more than the method.
 """
 
 # %%
-# Three views of the same 300 made-up documents: counts of words (mostly zero), a dense embedding,
-# and a table of four measurements. One of the four has a far larger scale and says nothing.
+# Three views of the same 300 made-up documents: counts of words (mostly zero), a dense
+# embedding, and a table of four measurements. One of the four has a far larger scale
+# and says nothing.
 
 import numpy as np
 
@@ -26,15 +27,16 @@ views = {
 }
 
 # %%
-# ``kernels="auto"``, the default, recognizes the kind of each view from its numbers. ``explain()``
-# says which kernel each view got, and why.
+# ``kernels="auto"``, the default, recognizes the kind of each view from its numbers.
+# ``explain()`` says which kernel each view got, and why.
 
 auto = AgreementKKM(n_clusters=3, random_state=0).fit(views)
 print(auto.bank_.explain())
 
 # %%
-# ``kernels="gaussian"`` takes the rows of all views as they are. The column with the large scale
-# then dominates its view, and a :class:`~mkclust.exceptions.KernelWarning` names it.
+# ``kernels="gaussian"`` takes the rows of all views as they are. The column with the
+# large scale then dominates its view, and a :class:`~mkclust.exceptions.KernelWarning`
+# names it.
 
 import warnings
 
@@ -45,8 +47,9 @@ for warning in caught:
     print(f"{warning.category.__name__}: {warning.message}\n")
 
 # %%
-# If you know better, choose kernels for views by name. You can put a transformer of scikit-learn
-# before the kernel; it is fitted with the model, and also transforms new samples.
+# If you know better, choose kernels for views by name. You can put a transformer of
+# scikit-learn before the kernel; it is fitted with the model, and also transforms new
+# samples.
 
 from sklearn.preprocessing import StandardScaler
 
@@ -62,19 +65,20 @@ chosen = AgreementKKM(
 ).fit(views)
 
 # %%
-# We made the topics ourselves, so we can compare with them. In practice you do not know this
-# number.
+# We made the topics ourselves, so we can compare with them. In practice you do not know
+# this number.
 
 for name, model in (("auto", auto), ("gaussian", plain), ("chosen by name", chosen)):
     index = adjusted_rand_index(topic, model.labels_)
     print(f"{name:15} adjusted Rand index {index:.2f}, set aside: {model.set_aside_}")
 
 # %%
-# With the rows as they are, the column with the large scale hides what its view shares with the
-# others. The view was set aside, and the information in its other columns is lost. Here the two
-# remaining views are enough.
+# With the rows as they are, the column with the large scale hides what its view shares
+# with the others. The view was set aside, and the information in its other columns is
+# lost. Here the two remaining views are enough.
 #
-# You can also draw kernels. Sorted by clusters, the mixed kernel shows blocks of similar samples.
+# You can also draw kernels. Sorted by clusters, the mixed kernel shows blocks of
+# similar samples.
 
 import matplotlib.pyplot as plt
 
@@ -84,5 +88,5 @@ SortedKernelDisplay.from_estimator(auto, views)
 plt.show()
 
 # %%
-# :doc:`/guides/tables` lists the kernels that you can choose by name; :doc:`/guides/choosing` shows
-# how much the choice mattered on thirteen data sets.
+# :doc:`/guides/tables` lists the kernels that you can choose by name;
+# :doc:`/guides/choosing` shows how much the choice mattered on thirteen data sets.

@@ -2,14 +2,14 @@
 4. Which method when
 ====================
 
-Fourteen methods share one interface. This lesson shows how they differ in practice: in what they
-do with a noise view.
+Fourteen methods share one interface. This lesson shows how they differ in practice: in
+what they do with a noise view.
 """
 
 # %%
-# We take the first 500 digits, and add two views that have nothing to do with them: random numbers,
-# and a random category with four values. The category is dangerous, because alone it has four
-# perfect clusters.
+# We take the first 500 digits, and add two views that have nothing to do with them:
+# random numbers, and a random category with four values. The category is dangerous,
+# because alone it has four perfect clusters.
 
 import numpy as np
 
@@ -25,7 +25,8 @@ bad = {
 y = digits.y[:500]
 
 # %%
-# We run four methods on the good views alone and on all six. ``METHODS`` has the classes by name.
+# We run four methods on the good views alone and on all six. ``METHODS`` has the
+# classes by name.
 
 import warnings
 
@@ -46,11 +47,11 @@ for name in names:
     print(f"{name:20} {scores[name, 'good']:10.2f} {scores[name, 'all']:8.2f}")
 
 # %%
-# AgreementKKM and AnchoredMKKM set aside the views that share nothing with any other, so nothing
-# changes. The average uses all views. **SimpleMKKM gives the random numbers the largest weight of
-# all**: its weights minimize the alignment which the partition maximizes, and noise is the hardest
-# to align with. Its weights do not measure importance. It still solves its own problem to a
-# certified optimum.
+# AgreementKKM and AnchoredMKKM set aside the views that share nothing with any other,
+# so nothing changes. The average uses all views. **SimpleMKKM gives the random numbers
+# the largest weight of all**: its weights minimize the alignment which the partition
+# maximizes, and noise is the hardest to align with. Its weights do not measure
+# importance. It still solves its own problem to a certified optimum.
 
 import matplotlib.pyplot as plt
 
@@ -76,8 +77,8 @@ for warning in caught:
 #
 # - **You are not sure that every view is good**: AgreementKKM. This is the usual case.
 # - **You have very many samples, or clusters of very unequal size**: AgreementKKM, too.
-# - **You want a certificate**: AnchoredMKKM uses the views that agree, and solves a convex
-#   problem.
+# - **You want a certificate**: AnchoredMKKM uses the views that agree, and solves a
+#   convex problem.
 # - **All views are good, and you follow the paper**: SimpleMKKM.
 # - **A baseline**: AverageKKM. If a method does not beat it, its weights are of no use.
 # - **Others** are there to compare with, and some find more on particular data:

@@ -7,8 +7,8 @@ certificate, stability, single samples.
 """
 
 # %%
-# We fit SimpleMKKM to four views of 600 digits and a fifth view whose rows were shuffled, so that
-# they no longer belong to the same samples.
+# We fit SimpleMKKM to four views of 600 digits and a fifth view whose rows were
+# shuffled, so that they no longer belong to the same samples.
 
 import warnings
 
@@ -25,9 +25,9 @@ with warnings.catch_warnings():
     model = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
 
 # %%
-# **1. The verdict.** Which views share something beyond chance? The shuffled view has clear
-# clusters of its own and still shares nothing, because its rows do not match the rows of the
-# others.
+# **1. The verdict.** Which views share something beyond chance? The shuffled view has
+# clear clusters of its own and still shares nothing, because its rows do not match the
+# rows of the others.
 
 import matplotlib.pyplot as plt
 
@@ -36,19 +36,20 @@ model.agreement_.plot()
 plt.show()
 
 # %%
-# **2. Weights, with alignments.** What a weight means depends on the method, and each method
-# states it. For SimpleMKKM a large weight means little agreement. The alignment tells how much of
-# the view the clusters capture.
+# **2. Weights, with alignments.** What a weight means depends on the method, and each
+# method states it. For SimpleMKKM a large weight means little agreement. The alignment
+# tells how much of the view the clusters capture.
 
 print(model.WEIGHT_MEANING)
 for values in zip(model.kernel_names_, model.weights_, model.alignments_, strict=True):
     print("{:12} weight {:.2f}  alignment {:.2f}".format(*values))
 
 # %%
-# **3. The certificate.** SimpleMKKM's problem is convex. ``duality_gap_`` bounds the relative
-# distance between the result and the global minimum, and ``certificate_`` says how it was checked
-# that nothing was missed. **This is about the optimization, not about the clusters.** With the
-# shuffled view the problem is solved just as well, but the answer is worse.
+# **3. The certificate.** SimpleMKKM's problem is convex. ``duality_gap_`` bounds the
+# relative distance between the result and the global minimum, and ``certificate_`` says
+# how it was checked that nothing was missed. **This is about the optimization, not
+# about the clusters.** With the shuffled view the problem is solved just as well, but
+# the answer is worse.
 
 from mkclust import AgreementKKM
 from mkclust.metrics import adjusted_rand_index
@@ -57,21 +58,22 @@ print(f"duality gap {model.duality_gap_:.0e}, certificate: {model.certificate_}"
 careful = AgreementKKM(n_clusters=10, random_state=0).fit(views)
 for name, each in (("SimpleMKKM", model), ("AgreementKKM", careful)):
     print(
-        f"{name:13} adjusted Rand index {adjusted_rand_index(digits.y[:600], each.labels_):.2f}"
+        f"{name:13} adjusted Rand index "
+        f"{adjusted_rand_index(digits.y[:600], each.labels_):.2f}"
     )
 
 # %%
-# **4. Each view alone.** :func:`~mkclust.diagnose` adds what each kernel would say alone, and how
-# the result changes without it.
+# **4. Each view alone.** :func:`~mkclust.diagnose` adds what each kernel would say
+# alone, and how the result changes without it.
 
 from mkclust import diagnose
 
 print(diagnose(careful, views))
 
 # %%
-# **5. Stability.** Would other samples have given other clusters? The model is fitted again on
-# parts of the samples. Stable clusters need not be real: a long cloud is cut in the same place each
-# time. Unstable clusters cannot be relied on.
+# **5. Stability.** Would other samples have given other clusters? The model is fitted
+# again on parts of the samples. Stable clusters need not be real: a long cloud is cut
+# in the same place each time. Unstable clusters cannot be relied on.
 
 from mkclust import stability
 
@@ -79,9 +81,9 @@ found = stability(careful, views, n_resamples=8)
 print(found)
 
 # %%
-# **6. Single samples.** A silhouette near zero, or a small margin, marks a sample between two
-# clusters. ``mkclust.write_report(careful, views, "fit.html")`` writes all of this into one page
-# that works offline.
+# **6. Single samples.** A silhouette near zero, or a small margin, marks a sample
+# between two clusters. ``mkclust.write_report(careful, views, "fit.html")`` writes all
+# of this into one page that works offline.
 
 from mkclust import sample_scores
 

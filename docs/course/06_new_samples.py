@@ -18,13 +18,15 @@ new = {name: view[1200:] for name, view in digits.views.items()}
 model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
 
 # %%
-# ``predict`` takes new rows of the same views. It uses the widths, means, scales and weights that
-# were learned from the training samples, and the neighborhoods of these: a new sample belongs with
-# those that it is near. For the training samples it returns ``labels_`` exactly.
+# ``predict`` takes new rows of the same views. It uses the widths, means, scales and
+# weights that were learned from the training samples, and the neighborhoods of these: a
+# new sample belongs with those that it is near. For the training samples it returns
+# ``labels_`` exactly.
 
 labels = model.predict(new)
 print(
-    f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}"
+    "same labels on the training samples:",
+    (model.predict(old) == model.labels_).all(),
 )
 print(
     f"accuracy on old samples {clustering_accuracy(digits.y[:1200], model.labels_):.2f}"
@@ -32,8 +34,8 @@ print(
 print(f"accuracy on new samples {clustering_accuracy(digits.y[1200:], labels):.2f}")
 
 # %%
-# The clusters mean the same for new samples: digits are found where they were, with the same
-# mix-ups.
+# The clusters mean the same for new samples: digits are found where they were, with the
+# same mix-ups.
 
 import matplotlib.pyplot as plt
 
@@ -47,8 +49,8 @@ axes[1].set_title("new samples", loc="left")
 plt.show()
 
 # %%
-# ``transform`` returns the rows of the embedding, with one column for each cluster, for use in
-# other programs.
+# ``transform`` returns the rows of the embedding, with one column for each cluster, for
+# use in other programs.
 
 print(model.transform(new).shape)
 
@@ -67,8 +69,8 @@ with tempfile.TemporaryDirectory() as folder:
 print((again.predict(new) == labels).all())
 
 # %%
-# LMKKM, ONKC, LKAM and LocalizedSimpleMKKM weigh single samples or entries of kernels. Like
-# scikit-learn's ``SpectralClustering``, they have no ``predict``.
+# LMKKM, ONKC, LKAM and LocalizedSimpleMKKM weigh single samples or entries of kernels.
+# Like scikit-learn's ``SpectralClustering``, they have no ``predict``.
 
 from mkclust import METHODS
 

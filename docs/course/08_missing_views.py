@@ -32,8 +32,9 @@ assays = {
 }
 
 # %%
-# ``join="inner"`` keeps the patients that have everything; ``join="outer"`` keeps all. Few patients
-# have everything here, too few to tell whether the views agree, and a warning says so.
+# ``join="inner"`` keeps the patients that have everything; ``join="outer"`` keeps all.
+# Few patients have everything here, too few to tell whether the views agree, and a
+# warning says so.
 
 import warnings
 
@@ -60,10 +61,11 @@ ax.set(xlabel="patients", title="blue: measured")
 plt.show()
 
 # %%
-# A view has no similarities for a patient it lacks. AgreementKKM compares two patients by the views
-# that both have, and fills in nothing. Other methods need a value: ``missing_views`` takes the
-# average similarity (``"zero"``), the same with patients scaled up so that all count equally
-# (``"rescale"``), or what the clustering itself predicts (``"learn"``, the default of SimpleMKKM).
+# A view has no similarities for a patient it lacks. AgreementKKM compares two patients
+# by the views that both have, and fills in nothing. Other methods need a value:
+# ``missing_views`` takes the average similarity (``"zero"``), the same with patients
+# scaled up so that all count equally (``"rescale"``), or what the clustering itself
+# predicts (``"learn"``, the default of SimpleMKKM).
 
 from mkclust import SimpleMKKM
 from mkclust.metrics import adjusted_rand_index
@@ -82,17 +84,17 @@ for name, model in fits.items():
     print(f"{name:20} adjusted Rand index {index:.2f}")
 
 # %%
-# These clusters overlap, which suits SimpleMKKM. But the values that ``"learn"`` fills in are not
-# data. They are predictions of the clustering from itself, and make clusters look clearer than they
-# are.
+# These clusters overlap, which suits SimpleMKKM. But the values that ``"learn"`` fills
+# in are not data. They are predictions of the clustering from itself, and make clusters
+# look clearer than they are.
 #
-# **Do the clusters follow what is missing?** Patients who lack the same views are similar for this
-# reason alone. Therefore the labels are compared with the patterns of missing views, by
-# permutations.
+# **Do the clusters follow what is missing?** Patients who lack the same views are
+# similar for this reason alone. Therefore the labels are compared with the patterns of
+# missing views, by permutations.
 
 print(all_.missingness_.summary())
 
 # %%
-# Here nothing is wrong, because the assays were left out at random. If the sickest patients had no
-# scan, no filling could know this. :doc:`/guides/missing_views` has the measurements, with
-# nearest-neighbor fills and published methods for comparison.
+# Here nothing is wrong, because the assays were left out at random. If the sickest
+# patients had no scan, no filling could know this. :doc:`/guides/missing_views` has the
+# measurements, with nearest-neighbor fills and published methods for comparison.

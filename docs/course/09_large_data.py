@@ -2,15 +2,16 @@
 9. Large data, clusters and GPUs
 ================================
 
-AgreementKKM takes any number of samples. For the other methods a kernel of n samples has n x n
-entries, and beyond some ten thousand samples there are other ways, with the same estimators.
+AgreementKKM takes any number of samples. For the other methods a kernel of n samples
+has n x n entries, and beyond some ten thousand samples there are other ways, with the
+same estimators.
 """
 
 # %%
-# **Anchors.** Beyond 10,000 samples, AgreementKKM finds the neighbors of 10,000 of them, the
-# anchors, and assigns all samples by the anchors that they are near. Kernels stay exact, and no n x
-# n matrix is ever made. So that this lesson is quick, we take 10,000 samples in three views, 500
-# anchors, and learn from 2,000 samples.
+# **Anchors.** Beyond 10,000 samples, AgreementKKM finds the neighbors of 10,000 of
+# them, the anchors, and assigns all samples by the anchors that they are near. Kernels
+# stay exact, and no n x n matrix is ever made. So that this lesson is quick, we take
+# 10,000 samples in three views, 500 anchors, and learn from 2,000 samples.
 
 import numpy as np
 from sklearn.base import clone
@@ -30,12 +31,14 @@ method = mkclust.AgreementKKM(
 )
 model = clone(method).fit(views)
 print(
-    f"{len(model.anchors_)} anchors, accuracy {clustering_accuracy(y, model.labels_):.3f}"
+    f"{len(model.anchors_)} anchors, "
+    f"accuracy {clustering_accuracy(y, model.labels_):.3f}"
 )
 
 # %%
-# **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and never loaded as
-# a whole. Anchors are drawn by what the rows contain, so the same ones are drawn.
+# **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and
+# never loaded as a whole. Anchors are drawn by what the rows contain, so the same ones
+# are drawn.
 
 import tempfile
 from pathlib import Path
@@ -50,8 +53,9 @@ with tempfile.TemporaryDirectory() as folder:
     del stored
 
 # %%
-# **dask.** Pass dask arrays. Without a client they are computed by threads of this process; with
-# ``dask.distributed.Client(...)`` on its workers, and nothing else changes.
+# **dask.** Pass dask arrays. Without a client they are computed by threads of this
+# process; with ``dask.distributed.Client(...)`` on its workers, and nothing else
+# changes.
 
 import dask.array as da
 
@@ -60,8 +64,9 @@ by_chunks = clone(method).fit(chunks)
 print("same labels:", (by_chunks.labels_ == model.labels_).all())
 
 # %%
-# **The other methods.** How much memory would your data need? :func:`~mkclust.estimate_memory`
-# estimates the peak memory of a fit, for each of the ways to work with kernels.
+# **The other methods.** How much memory would your data need?
+# :func:`~mkclust.estimate_memory` estimates the peak memory of a fit, for each of the
+# ways to work with kernels.
 
 import matplotlib.pyplot as plt
 
@@ -77,8 +82,9 @@ ax.set(
 plt.show()
 
 # %%
-# **Features in place of kernels.** ``Nystroem`` compares every sample with a few landmarks. Kernels
-# become approximate. Such a fit can be certified, and reads files and dask arrays, too.
+# **Features in place of kernels.** ``Nystroem`` compares every sample with a few
+# landmarks. Kernels become approximate. Such a fit can be certified, and reads files
+# and dask arrays, too.
 
 from mkclust.kernels import Nystroem
 
@@ -89,16 +95,16 @@ certified.fit(views)
 print(f"accuracy {clustering_accuracy(y, certified.labels_):.3f}")
 
 # %%
-# The certificate now belongs to the approximated problem. Two figures say how far you can trust the
-# answer: the share of each kernel that the features miss, and how similar the clusters are with
-# other landmarks.
+# The certificate now belongs to the approximated problem. Two figures say how far you
+# can trust the answer: the share of each kernel that the features miss, and how similar
+# the clusters are with other landmarks.
 
 print("missed:", certified.approximation_error_.round(2))
 print(mkclust.stability(certified, views, vary="landmarks", n_resamples=3))
 
 # %%
-# **A GPU.** Pass tensors that are on the device, and the fit runs there. This part runs only if
-# torch finds a device.
+# **A GPU.** Pass tensors that are on the device, and the fit runs there. This part runs
+# only if torch finds a device.
 
 try:
     import torch
@@ -113,4 +119,5 @@ else:
     print("no GPU here: the part above was not run")
 
 # %%
-# :doc:`/guides/scale` and :doc:`/guides/gpu` describe all ways, their limits, and measurements.
+# :doc:`/guides/scale` and :doc:`/guides/gpu` describe all ways, their limits, and
+# measurements.

@@ -2,12 +2,13 @@
 10. Comparing methods, and reproducing the paper
 ================================================
 
-A benchmark is a plan: data sets, methods, settings, repetitions. This small one has the protocol of
-the paper, on the bundled digits.
+A benchmark is a plan: data sets, methods, settings, repetitions. This small one has the
+protocol of the paper, on the bundled digits.
 """
 
 # %%
-# A plan is a TOML file. Every setting is solved once, and k-means is repeated on the result.
+# A plan is a TOML file. Every setting is solved once, and k-means is repeated on the
+# result.
 
 import tempfile
 from pathlib import Path
@@ -29,8 +30,8 @@ _ = (Path(folder.name) / "plan.toml").write_text(plan_text)
 
 # %%
 # ``mkclust bench plan.toml --out DIR`` runs it. Here the command is called from Python.
-# (``mkclust.bench.run_plan`` does the same within a program; it starts processes, so a script has
-# to call it under ``if __name__ == "__main__"``.)
+# (``mkclust.bench.run_plan`` does the same within a program; it starts processes, so a
+# script has to call it under ``if __name__ == "__main__"``.)
 
 import subprocess
 import sys
@@ -55,8 +56,8 @@ done = subprocess.run(
 print(done.stdout)
 
 # %%
-# Every repetition is one row, on disk before the next task begins. A run that was killed continues
-# where it stopped.
+# Every repetition is one row, on disk before the next task begins. A run that was
+# killed continues where it stopped.
 
 from mkclust.bench.rows import read_rows
 from mkclust.bench.tables import outcomes, score_table
@@ -71,23 +72,24 @@ print(
 )
 
 # %%
-# The tables keep two things apart. *Default settings* were chosen without looking at the true
-# classes.
+# The tables keep two things apart. *Default settings* were chosen without looking at
+# the true classes.
 
 default = outcomes(rows, "default")
 print(score_table(default, "acc").T.to_string())
 
 # %%
-# With settings chosen by the *true classes*, as in the paper, a method with a grid has more tries
-# than one without. No user without labels gets these figures.
+# With settings chosen by the *true classes*, as in the paper, a method with a grid has
+# more tries than one without. No user without labels gets these figures.
 
 oracle = outcomes(rows, "oracle")
 print(default[default["score"] == "acc"].set_index("method")["mean"].round(1).to_dict())
 print(oracle[oracle["score"] == "acc"].set_index("method")["mean"].round(1).to_dict())
 
 # %%
-# The repetitions, as a picture. Their spread comes from the starts of k-means, and says nothing
-# about other samples. MKKM-MiR is ahead here, but one data set does not rank methods.
+# The repetitions, as a picture. Their spread comes from the starts of k-means, and says
+# nothing about other samples. MKKM-MiR is ahead here, but one data set does not rank
+# methods.
 
 import matplotlib.pyplot as plt
 

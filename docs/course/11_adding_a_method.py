@@ -2,13 +2,13 @@
 11. A method of your own
 ========================
 
-A method is a class that stores its parameters and solves. The base class does the rest: input,
-checks, kernels, k-means, labels, new samples.
+A method is a class that stores its parameters and solves. The base class does the rest:
+input, checks, kernels, k-means, labels, new samples.
 """
 
 # %%
-# This one weighs every kernel by a power of its leading eigenvalue sum: kernels with much structure
-# in few directions get more. ``strength=0`` is the average kernel.
+# This one weighs every kernel by a power of its leading eigenvalue sum: kernels with
+# much structure in few directions get more. ``strength=0`` is the average kernel.
 
 import numpy as np
 
@@ -54,8 +54,9 @@ class Powered(InductiveClusterer):
 
 # %%
 # ``_solve`` gets a stack of kernels, centered and scaled, and returns a
-# :class:`~mkclust.methods.Solution`. ``Mixture`` finds the leading eigenvectors of one mix after
-# another. That is all; the method now accepts the same input as the library's own methods.
+# :class:`~mkclust.methods.Solution`. ``Mixture`` finds the leading eigenvectors of one
+# mix after another. That is all; the method now accepts the same input as the library's
+# own methods.
 
 from mkclust.datasets import load
 from mkclust.metrics import clustering_accuracy
@@ -67,8 +68,8 @@ print(model.agreement_.verdict())
 print(f"accuracy {clustering_accuracy(digits.y[:600], model.labels_):.2f}")
 
 # %%
-# Displays work with it, and show the sentence on what its weights mean. So do ``diagnose``,
-# ``write_report`` and benchmarks.
+# Displays work with it, and show the sentence on what its weights mean. So do
+# ``diagnose``, ``write_report`` and benchmarks.
 
 import matplotlib.pyplot as plt
 
@@ -78,7 +79,8 @@ KernelWeightsDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# It can predict the clusters of new samples, because the partition is a function of similarities.
+# It can predict the clusters of new samples, because the partition is a function of
+# similarities.
 
 new = {name: view[:5] for name, view in views.items()}
 print(model.predict(new), model.labels_[:5])
@@ -96,6 +98,7 @@ for strength in Powered.GRID["strength"]:
     print(f"strength {strength}: weights {fitted.weights_.round(2)}")
 
 # %%
-# If the class is in your file ``powered.py``, use it on the command line as ``mkclust cluster
-# views.mat -k 10 --method powered:Powered --set strength=2``. :doc:`/guides/own_method` lists
-# the other attributes of a class; the contributing guide says how to add it to the library.
+# If the class is in your file ``powered.py``, use it on the command line as ``mkclust
+# cluster views.mat -k 10 --method powered:Powered --set strength=2``.
+# :doc:`/guides/own_method` lists the other attributes of a class; the contributing
+# guide says how to add it to the library.

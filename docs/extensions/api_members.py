@@ -1,4 +1,4 @@
-"""What pages of the API show: members that the library itself documents, and their docstrings."""
+"""What pages of the API show: members that the library documents, and how."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ LEARNED = re.compile(r"\b([a-z]\w*)_(?!\w)")
 def skip(
     app: Sphinx, what: str, name: str, member: Any, skipped: bool, options: Any
 ) -> Any:
-    """Leave out what a class has from scikit-learn or from Python; decide nothing of the rest."""
+    """Leave out what a class has from scikit-learn or from Python."""
     if FROM_SCIKIT_LEARN.fullmatch(name):
         return True
     module = getattr(member, "__module__", None) or "mkclust"
@@ -29,7 +29,7 @@ def skip(
 def keep_underscores(
     app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]
 ) -> None:
-    """Let underscores in types, as in ``shape (n_iter_,)``, be no links of reStructuredText."""
+    """Keep underscores in types, as in ``shape (n_iter_,)``, from being links."""
     for number, line in enumerate(lines):
         names, separator, kind = line.partition(" : ")
         if separator and not line.startswith((" ", ".", ">")):
@@ -37,7 +37,7 @@ def keep_underscores(
 
 
 def leave_out_references(app: Sphinx, document: nodes.document) -> None:
-    """Leave references to papers out of lists of names: they are told on the pages of these."""
+    """Leave references to papers out of lists of names."""
     for table in document.findall(autosummary_table):
         for reference in list(table.findall(addnodes.pending_xref)):
             if reference["refdomain"] == "citation":
@@ -48,7 +48,7 @@ def leave_out_references(app: Sphinx, document: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Look at every member, at every docstring before numpydoc does, and at lists of names."""
+    """Look at members, at docstrings before numpydoc does, and at lists of names."""
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", keep_underscores, priority=400)
     app.connect("doctree-read", leave_out_references)

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: pages work without a network."""
+"""Formulas as MathML, which browsers draw by themselves, without a network."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def convert(formula: str, node: nodes.Element, *, as_block: bool) -> str:
-    """Return a formula as MathML; one that cannot be converted is a warning, and stays as it is."""
+    """Return a formula as MathML, or as it is, with a warning, if that fails."""
     try:
         math = latex2mathml.tex2mathml(formula.strip(), as_block=as_block)
     # A parser of others: whatever it raises is about the formula.

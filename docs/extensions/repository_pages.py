@@ -28,7 +28,7 @@ LESSON = re.compile(r"^docs/course/(\w+)\.py$")
 
 
 def turn_links(text: str, file: str, page: str) -> str:
-    """Return text with the links of a file of the repository as they are on a page of the site.
+    """Return text with the links of a file as they are on a page of the site.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def turn_links(text: str, file: str, page: str) -> str:
 
 
 def read(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Read a page from the root of the repository if it is one of these, and turn its links."""
+    """Read a page of the root of the repository from there, and turn its links."""
     path = Path(app.env.doc2path(docname))
     if path.suffix != ".md":
         return

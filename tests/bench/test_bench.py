@@ -1,4 +1,5 @@
-"""A plan is checked key by key, its rows survive anything, and every failure is a row."""
+"""A plan is checked key by key, its rows survive anything, and every failure is a
+row."""
 
 import json
 import multiprocessing
@@ -34,7 +35,8 @@ from pairs import slow
 
 @pytest.fixture(autouse=True)
 def forks(request, monkeypatch):
-    """Fork the processes of benchmarks; a test that asks for `spawned` has them started anew."""
+    """Fork the processes of benchmarks; a test that asks for `spawned` has them started
+    anew."""
     if "spawned" not in request.fixturenames:
         monkeypatch.setattr(multiprocessing, "get_context", get_forks)
 
@@ -70,7 +72,8 @@ def run(path, out, **options):
 
 
 def labels_of(model, seed):
-    """Return the clusters of a fitted model as a benchmark with ``n_init = 2`` finds them."""
+    """Return the clusters of a fitted model as a benchmark with ``n_init = 2`` finds
+    them."""
     return discretize(model.embedding_, 3, n_init=2, init="random", random_state=seed)[
         0
     ]
@@ -139,7 +142,8 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
 @pytest.mark.slow
 def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
     methods = (
-        '{ method = "sklearn.cluster:KMeans", name = "plain", parameters = { n_init = 2 } },'
+        '{ method = "sklearn.cluster:KMeans", name = "plain",'
+        "  parameters = { n_init = 2 } },"
         '{ method = "sklearn.cluster:SpectralClustering", input = "average-kernel",'
         '  parameters = { affinity = "precomputed" } },'
         '{ method = "sklearn.cluster:AgglomerativeClustering" }'
@@ -276,7 +280,8 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
     folder, n_kills, repetitions
 ):
-    methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
+    grid = "{ reg = [0.25, 0.5, 4.0, 8.0] }"
+    methods = f'"avg-kkm", {{ method = "lf-mvc", grid = {grid} }}, "kamm-a"'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'
     path = write_plan(
         folder, methods, datasets=datasets, repetitions=repetitions, n_init=20

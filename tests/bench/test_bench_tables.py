@@ -1,4 +1,5 @@
-"""Tables from rows: what stands for a method, which differences count, and the paper's numbers."""
+"""Tables from rows: what stands for a method, which differences count, and the paper's
+numbers."""
 
 import itertools
 import sys

@@ -1,4 +1,5 @@
-"""The paper's error on new samples, computed by the benchmark, is that of explicit features."""
+"""The paper's error on new samples, computed by the benchmark, is that of explicit
+features."""
 
 import numpy as np
 import pytest

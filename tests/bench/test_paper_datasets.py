@@ -44,7 +44,8 @@ def cell_of(*arrays):
 
 
 def stack_of(n, m):
-    """Return multiples of the identity in MATLAB's order, in a type that takes little memory."""
+    """Return multiples of the identity in MATLAB's order, in a type that takes little
+    memory."""
     return np.eye(n, dtype=np.uint8)[..., None] * np.arange(1, m + 1, dtype=np.uint8)
 
 

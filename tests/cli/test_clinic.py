@@ -1,4 +1,5 @@
-"""Files of a clinic: numbers of patients, outcomes, coordinates, and rows in any order."""
+"""Files of a clinic: numbers of patients, outcomes, coordinates, and rows in any
+order."""
 
 import json
 from pathlib import Path
@@ -31,7 +32,8 @@ def tables():
 
 
 def outcomes():
-    """Return months, which the clusters differ in, and who has died, which they do not."""
+    """Return months, which the clusters differ in, and who has died, which they do
+    not."""
     _, y = three_clusters(N)
     months = 1 + 10 * y + np.random.default_rng(0).uniform(size=N)
     return pd.DataFrame({"months": months}), np.random.default_rng(1).uniform(
@@ -40,7 +42,8 @@ def outcomes():
 
 
 def annotated(frame, *options):
-    """Return what is recorded of the variables of a file, tests by the name of the variable."""
+    """Return what is recorded of the variables of a file, tests by the name of the
+    variable."""
     frame.to_csv("clinic.csv", index=False)
     files = ("left.csv", "right.csv", "--id", "patient")
     result = succeed("cluster", *files, "-k", 3, "--annotate", "clinic.csv", *options)

@@ -376,7 +376,7 @@ def test_a_wrong_argument_is_named(args, word):
     assert word in fail("cluster", *args)
 
 
-def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it():
+def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused():
     assert "nowhere.npz" in fail(
         "cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz"
     )
@@ -404,7 +404,8 @@ def test_options_for_files_that_are_not_given_are_refused():
 
 
 def test_the_fit_and_the_command_line_state_one_p_value_and_one_limit_for_a_view():
-    """The views that are used have other numbers of samples in common, and so other limits."""
+    """The views that are used have other numbers of samples in common, and so other
+    limits."""
     rng = np.random.default_rng(0)
     views = {name: pd.DataFrame(view) for name, view in three_clusters(150)[0].items()}
     views["noise"] = pd.DataFrame(rng.normal(size=(150, 5)))

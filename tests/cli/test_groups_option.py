@@ -1,4 +1,5 @@
-"""``--groups COLUMN``: samples that belong together, in a column that is not clustered."""
+"""``--groups COLUMN``: samples that belong together, in a column that is not
+clustered."""
 
 import json
 from pathlib import Path
@@ -14,7 +15,8 @@ IDS = [f"s{i:03d}" for i in range(150)]
 
 @pytest.fixture(autouse=True)
 def families(folder):
-    """Write two tables of common clusters, and one that shares only the families with them."""
+    """Write two tables of common clusters, and one that shares only the families with
+    them."""
     rng = np.random.default_rng(0)
     families = rng.permutation(np.repeat(np.arange(30), 5))
     y = rng.integers(3, size=150)

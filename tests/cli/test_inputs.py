@@ -1,4 +1,5 @@
-"""Files become views of the same samples, and mistakes that would pass silently are refused."""
+"""Files become views of the same samples, and mistakes that would pass silently are
+refused."""
 
 import json
 import os
@@ -104,7 +105,7 @@ def test_a_file_without_ids_beside_ids_is_said_to_be_paired_by_row():
     assert recovered() > 0.9
 
 
-def test_a_table_without_ids_beside_one_with_ids_is_refused_with_the_option_that_names_its_column():
+def test_a_table_without_ids_is_refused_beside_one_with_ids_with_the_option():
     left = tables()[0].sample(frac=1, random_state=2)
     left.assign(code=left.index).to_csv("mrna.csv", index=False)
     message = refuse("mrna.csv", "mirna.tsv")

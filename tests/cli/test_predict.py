@@ -176,7 +176,8 @@ def test_texts_without_a_word_in_common_are_named_and_counted():
 
 
 def write_patients(folder=".", rows=slice(None)):
-    """Write tables of some patients: numbers, numbers with categories and a gap, and noise."""
+    """Write tables of some patients: numbers, numbers with categories and a gap, and
+    noise."""
     views, y = three_clusters(60)
     ids = pd.Index([f"P{number:02}" for number in range(60)], name="code")
     blood = pd.DataFrame(views["left"], index=ids).add_prefix("marker")
@@ -294,7 +295,8 @@ def test_a_column_that_new_files_lack_is_filled_with_a_warning_if_the_fit_fills_
 
     succeed("cluster", *files, "-k", 3, "--impute", "median", "--save", "model.skops")
     result = succeed("predict", "model.skops", *new)
-    warned = "warning: View 'left' has no value in 1 of 3 columns ('g1'): filled by the medians"
+    warned = "warning: View 'left' has no value in 1 of 3 columns ('g1'): "
+    warned += "filled by the medians"
     assert result.stderr.startswith(warned)
     assert result.stderr.count("\n") == 1
     assert len(clusters("predicted.csv")) == 60

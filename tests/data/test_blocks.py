@@ -1,4 +1,5 @@
-"""Views in blocks of samples: what is read, by how many threads, and what is refused."""
+"""Views in blocks of samples: what is read, by how many threads, and what is
+refused."""
 
 import threading
 import warnings

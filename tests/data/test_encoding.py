@@ -235,7 +235,7 @@ def test_a_column_that_new_samples_lack_is_filled_with_a_warning_as_empty_cells_
         model.predict({"t": lacking("sex")})
 
 
-def test_columns_that_new_samples_lack_are_refused_if_the_fit_fills_nothing_or_most_are():
+def test_columns_that_new_samples_lack_are_refused_without_filling_or_if_many():
     X = wide("frame")
     strict = AverageKKM(3, random_state=0).fit({"t": X})
     with pytest.raises(ValueError, match=r"'g7'.*impute='median'"):
@@ -366,7 +366,8 @@ def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
 
 
 def sexes_and_heights(n):
-    """Return one table whose numbers and categories are related, and nothing else is."""
+    """Return one table whose numbers and categories are related, and nothing else
+    is."""
     rng = np.random.default_rng(1)
     is_male = rng.random(n) < 0.5
     height = 165 + 12 * is_male + rng.normal(scale=4, size=n)

@@ -1,4 +1,5 @@
-"""The columns of data frames are told apart one by one, whatever library they are of."""
+"""The columns of data frames are told apart one by one, whatever library they are
+of."""
 
 import datetime
 

@@ -1,4 +1,5 @@
-"""Frames are joined by their ids as pandas joins them, and samples are never doubled silently."""
+"""Frames are joined by their ids as pandas joins them, and samples are never doubled
+silently."""
 
 import warnings
 
@@ -29,7 +30,8 @@ def frame(ids):
 
 
 def join(frames, how):
-    """Return the ids and the frames that pandas joins, None if they should be refused."""
+    """Return the ids and the frames that pandas joins, None if they should be
+    refused."""
     first, *others = (frame.index for frame in frames)
     ids = first
     for index in others:
@@ -115,7 +117,8 @@ def test_ids_that_differ_in_spelling_only_are_warned_of():
 @pytest.mark.parametrize("spelled", ["P3", " p3", "p3 ", "p 3", "P 03"])
 def test_samples_that_an_inner_join_drops_for_their_spelling_are_named(spelled):
     frames = {"a": frame(["p1", "p2", "p3", "x"]), "b": frame(["p1", "p2", spelled])}
-    named = f"inner join of view 'a' and view 'b' leaves out .*'p3' and '{spelled}' differ in spell"
+    named = "inner join of view 'a' and view 'b' leaves out "
+    named += f".*'p3' and '{spelled}' differ in spell"
     if spelled == "P 03":
         frames["a"] = frames["a"].rename({"p3": "p_3"})
         named = "'p_3' and 'P 03'"
@@ -124,7 +127,7 @@ def test_samples_that_an_inner_join_drops_for_their_spelling_are_named(spelled):
     assert samples.n_samples == 2
 
 
-def test_how_many_ids_differ_in_spelling_is_said_and_others_are_dropped_without_a_word():
+def test_how_many_ids_differ_in_spelling_is_said_and_others_are_just_dropped():
     ids = [f"p{i}" for i in range(20)]
     upper = frame(ids[:8] + [each.upper() for each in ids[8:]])
     with pytest.warns(IdSpellingWarning, match="'p8' and 'P8' .*11 further pairs"):

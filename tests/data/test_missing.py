@@ -1,4 +1,5 @@
-"""Samples may be missing from views: they are told once, and every view holds just its own."""
+"""Samples may be missing from views: they are told once, and every view holds just its
+own."""
 
 import numpy as np
 import pandas as pd

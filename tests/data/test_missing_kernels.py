@@ -1,4 +1,5 @@
-"""Samples may be missing from kernels: each kernel is then the block of those that it has."""
+"""Samples may be missing from kernels: each kernel is then the block of those that it
+has."""
 
 import numpy as np
 import pandas as pd

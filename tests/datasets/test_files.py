@@ -1,4 +1,5 @@
-"""Files of every format give the same data; links and damaged files are refused by one line."""
+"""Files of every format give the same data; links and damaged files are refused by one
+line."""
 
 import pickle
 from pathlib import Path
@@ -30,7 +31,8 @@ def cell_of(*arrays):
 
 
 def write_v73(path, variables):
-    """Write what MATLAB's save -v7.3 does: reversed axes, cells as references, 512 bytes ahead."""
+    """Write what MATLAB's save -v7.3 does: reversed axes, cells as references, 512
+    bytes ahead."""
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, value in variables.items():
             write_v73_variable(file, name, value)

@@ -1,4 +1,5 @@
-"""Tables in text, sheets and Arrow's files become data frames whose index are the ids."""
+"""Tables in text, sheets and Arrow's files become data frames whose index are the
+ids."""
 
 import bz2
 import gzip

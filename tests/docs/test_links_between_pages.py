@@ -1,4 +1,5 @@
-"""Links between files of the documentation; `make links` checks those to other places."""
+"""Links between files of the documentation; `make links` checks those to other
+places."""
 
 import re
 from functools import cache
@@ -29,7 +30,8 @@ def without_code(text: str) -> str:
 
 @cache
 def anchors(path: Path) -> frozenset[str]:
-    """Return the anchors of a file of Markdown: of its headings, as GitHub makes them."""
+    """Return the anchors of a file of Markdown: of its headings, as GitHub makes
+    them."""
     found: list[str] = []
     for fence in re.findall(
         r"^(?:`{3,}).*?^`{3,}", text := path.read_text("utf-8"), re.M | re.S
@@ -45,7 +47,8 @@ def anchors(path: Path) -> frozenset[str]:
 
 
 def source_of(path: Path) -> Path:
-    """Return what a page of the site is made of: lessons of scripts, results of templates."""
+    """Return what a page of the site is made of: lessons of scripts, results of
+    templates."""
     lessons = ROOT / "docs" / "lessons"
     if path.parent == ROOT / "docs" / "results":
         return ROOT / "docs" / "results_templates" / f"{path.name}.in"

@@ -85,7 +85,8 @@ def test_certificates_of_many_streamed_samples_are_true_and_state_their_probabil
 
 
 def test_an_inconclusive_search_of_streamed_samples_states_the_error_that_it_excludes():
-    """Ties far beyond the vectors that are iterated, which a few products cannot tell apart."""
+    """Ties far beyond the vectors that are iterated, which a few products cannot tell
+    apart."""
     n, k = 2100, 3
     diagonals = np.append(np.full(n // 4, 2.0), np.full(n - n // 4, 1.0))
     diagonals = np.stack([diagonals, diagonals[::-1]])
@@ -123,7 +124,8 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(seed):
 
 
 def spiked(n, spikes, rng, level=1.0):
-    """Return a matrix with some large eigenvalues, a flat rest, and its eigenvectors."""
+    """Return a matrix with some large eigenvalues, a flat rest, and its
+    eigenvectors."""
     Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
     values = np.append(spikes, np.linspace(level, 0, n - len(spikes)))
     return (Q * values) @ Q.T, Q, values
@@ -197,7 +199,8 @@ def test_what_a_search_excludes_is_what_it_misses_with_the_highest_probability(
 
 
 def test_vectors_that_miss_an_eigenvector_are_completed():
-    """A start that is invariant and misses the largest eigenvector has no residual to tell."""
+    """A start that is invariant and misses the largest eigenvector has no residual to
+    tell."""
     K, Q, values = spiked(320, [9.0, 3.0, 2.5, 2.0], np.random.default_rng(2))
     relaxation = relax_from(DenseKernel(K), 2, tol=1e-9, start=Q[:, 1:11])
     assert relaxation.value == pytest.approx(values[0] + values[1], rel=1e-9)

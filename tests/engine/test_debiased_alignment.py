@@ -1,4 +1,5 @@
-"""Agreement of kernels: unbiased, with exact moments under permutations, and valid p-values."""
+"""Agreement of kernels: unbiased, with exact moments under permutations, and valid
+p-values."""
 
 from itertools import permutations
 
@@ -79,7 +80,7 @@ def test_over_all_permutations_the_mean_is_zero_and_the_variance_the_stated_one(
     assert z == pytest.approx(u[0, 1] / np.std(shuffled))
 
 
-def test_p_values_are_those_of_a_squared_normal_for_one_direction_and_of_a_normal_for_many():
+def test_p_values_are_of_a_squared_normal_for_one_direction_and_a_normal_for_many():
     scores = np.full((2, 2), 3.0)
     assert p_values(scores, np.ones(2))[0, 1] == pytest.approx(
         chi2.sf(1 + 3 * np.sqrt(2), 1)

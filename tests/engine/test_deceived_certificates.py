@@ -1,4 +1,5 @@
-"""Certificates of kernels that are not quite symmetric, and of one made against the search."""
+"""Certificates of kernels that are not quite symmetric, and of one made against the
+search."""
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ K = 4
 
 
 def off_by(asymmetry, dtype, n):
-    """Return kernels whose halves differ by a share of the largest entry, in several patterns."""
+    """Return kernels whose halves differ by a share of the largest entry, in several
+    patterns."""
     rng = np.random.default_rng(n)
     kernels = blob_kernels(n, m=3, n=n, k=K)
     order, signs = np.arange(n), rng.choice([-1.0, 1.0], (2, n))
@@ -31,7 +33,8 @@ def off_by(asymmetry, dtype, n):
 
 
 def true_gap(kernels, solution):
-    """Return how far the objective of symmetric kernels lies above the certified bound."""
+    """Return how far the objective of symmetric kernels lies above the certified
+    bound."""
     exact = as_stack(kernels.astype(np.float64), validate=False).among().entries
     mixed = np.einsum("p,pij->ij", solution.weights**2, exact)
     if solution.baseline is not None:
@@ -75,7 +78,8 @@ def test_a_certificate_holds_for_the_symmetric_part(
 
 
 def hidden_from(random_state, n=600):
-    """Return one kernel with an eigenvector that no random vector of a fit has anything of."""
+    """Return one kernel with an eigenvector that no random vector of a fit has anything
+    of."""
     rng, key = np.random.default_rng(7), search_key(random_state)
     starts = [random_signs((n, block_width(n, 3)), None, "float64")]
     starts += [random_normal((n, PROBES), None, [seed, key]) for seed in range(1, 9)]

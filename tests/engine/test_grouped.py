@@ -1,4 +1,5 @@
-"""Alignments of samples in groups: exact moments under the permutations that respect them."""
+"""Alignments of samples in groups: exact moments under the permutations that respect
+them."""
 
 from itertools import permutations, product
 

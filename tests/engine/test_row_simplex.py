@@ -9,7 +9,8 @@ from mkclust.engine.row_simplex import minimize_over_rows
 
 
 def random_blocks(seed, n, m, rank=None, scale=False):
-    """Return m positive semidefinite matrices, of some rank, with some spread of sizes."""
+    """Return m positive semidefinite matrices, of some rank, with some spread of
+    sizes."""
     rng = np.random.default_rng(seed)
     rank = n if rank is None else rank
     X = rng.normal(size=(m, n, rank)) / np.sqrt(rank)

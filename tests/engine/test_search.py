@@ -13,7 +13,8 @@ RAW = {"center": False, "normalize": False, "validate": False}
 
 
 def true_gap(stack, found, k):
-    """Return how far the objective, by a dense eigensolver, lies above the certified bound."""
+    """Return how far the objective, by a dense eigensolver, lies above the certified
+    bound."""
     J = top_eigenvalue_sum(stack.among().entries, found.weights, k)
     return (J - found.history[-1, 1]) / J
 

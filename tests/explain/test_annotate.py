@@ -1,4 +1,5 @@
-"""Variables that were not clustered on: true statistics, calibrated p-values, honest refusals."""
+"""Variables that were not clustered on: true statistics, calibrated p-values, honest
+refusals."""
 
 import json
 
@@ -276,7 +277,8 @@ PATIENTS = pd.Index([f"P{i:03d}" for i in range(60)])
 
 
 def clinic(ids):
-    """Return variables of the samples by default index, in another order, with ids in a column."""
+    """Return variables of the samples by default index, in another order, with ids in a
+    column."""
     rng = np.random.default_rng(0)
     values = {"time": rng.exponential(1 + 3 * LABELS), "event": np.ones(60, int)}
     values |= {"age": rng.normal(size=60) + LABELS}

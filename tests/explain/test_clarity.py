@@ -1,4 +1,5 @@
-"""The words for how clear and how stable clusters are: one limit each, and no contradiction."""
+"""The words for how clear and how stable clusters are: one limit each, and no
+contradiction."""
 
 import numpy as np
 import pytest

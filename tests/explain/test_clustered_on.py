@@ -1,4 +1,5 @@
-"""Variables that were clustered on, or are computed from these, are told by their values."""
+"""Variables that were clustered on, or are computed from these, are told by their
+values."""
 
 from dataclasses import replace
 

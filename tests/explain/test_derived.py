@@ -1,4 +1,5 @@
-"""Functions of columns are recognized, and variables that share nothing with them are not."""
+"""Functions of columns are recognized, and variables that share nothing with them are
+not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Which features set the clusters apart: true effect sizes, whatever the form of the tables."""
+"""Which features set the clusters apart: true effect sizes, whatever the form of the
+tables."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""What is said of fits of more samples than anchors: of all samples, kernels of anchors alone."""
+"""What is said of fits of more samples than anchors: of all samples, kernels of anchors
+alone."""
 
 import numpy as np
 import pandas as pd

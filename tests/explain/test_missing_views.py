@@ -32,7 +32,8 @@ N, NAMES = 120, ("mrna", "mirna", "clinic")
 
 @pytest.fixture(scope="module")
 def problem():
-    """Return clusters, who is in which table, and tables of these samples, by their ids."""
+    """Return clusters, who is in which table, and tables of these samples, by their
+    ids."""
     rng = np.random.default_rng(0)
     y = np.arange(N) % 3
     observed = rng.random((N, 3)) >= 0.3

@@ -25,7 +25,8 @@ def is_shown_as_text(text):
 
 @pytest.fixture(scope="module")
 def views():
-    """Return two tables with the same three clusters, and one without; evil names everywhere."""
+    """Return two tables with the same three clusters, and one without; evil names
+    everywhere."""
     rng, y = np.random.default_rng(0), np.arange(60) % 3
     index = [f"p{i}{EVIL}" for i in range(60)]
 

@@ -1,4 +1,5 @@
-"""Samples with no entry in any view: the others are clustered, and these have the label -1."""
+"""Samples with no entry in any view: the others are clustered, and these have the label
+-1."""
 
 import warnings
 
@@ -79,7 +80,8 @@ def test_every_method_leaves_out_samples_without_an_entry(name):
 
 
 def lone(seed, samples=EMPTY):
-    """Return counts in which some samples have words of their own only, 300 and following."""
+    """Return counts in which some samples have words of their own only, 300 and
+    following."""
     own = np.zeros((N, len(EMPTY)))
     own[EMPTY, np.arange(len(EMPTY))] = 5
     own[np.setdiff1d(EMPTY, samples)] = 0
@@ -190,7 +192,7 @@ def test_a_sample_with_an_entry_in_some_view_has_a_cluster():
 
 
 @pytest.mark.parametrize("method", [AgreementKKM, AnchoredMKKM])
-def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_without_a_cluster(
+def test_samples_that_only_views_without_common_samples_have_get_no_cluster(
     method,
 ):
     views, rng = {}, np.random.default_rng(0)

@@ -16,7 +16,8 @@ from mkclust.stack import as_stack
 
 
 def far_apart(sizes, distance, seed=0, n_views=2):
-    """Return views in which clusters of some sizes are that many standard deviations apart."""
+    """Return views in which clusters of some sizes are that many standard deviations
+    apart."""
     rng, y = np.random.default_rng(seed), np.repeat(np.arange(len(sizes)), sizes)
     centers = distance * np.eye(len(sizes), 6)
     views = {

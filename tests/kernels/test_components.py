@@ -106,7 +106,7 @@ def test_fits_and_predictions_leave_components_as_they_are(options):
 
 
 @pytest.mark.slow
-def test_components_of_more_samples_than_features_are_learned_from_are_left_as_they_are():
+def test_components_of_more_samples_than_are_learned_from_are_left_as_they_are():
     scores = components(6, n=21_000)
     views = {
         "rna": scores,

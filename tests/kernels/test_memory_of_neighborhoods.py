@@ -1,4 +1,5 @@
-"""Neighborhoods take memory for the neighbors that they hold, not for all pairs of samples."""
+"""Neighborhoods take memory for the neighbors that they hold, not for all pairs of
+samples."""
 
 import tracemalloc
 

@@ -28,7 +28,8 @@ def blobs(n=60, k=3, seed=0):
 
 
 def memberships(S, r):
-    """Return which samples (rows) are in whose neighborhoods (columns), one after another."""
+    """Return which samples (rows) are in whose neighborhoods (columns), one after
+    another."""
     n = len(S)
     members = np.eye(n, dtype=bool)
     for i in range(n):
@@ -39,7 +40,8 @@ def memberships(S, r):
 
 
 def nearest(row, r):
-    """Return the r most similar that are similar at all, and those as similar as the last."""
+    """Return the r most similar that are similar at all, and those as similar as the
+    last."""
     least = sorted(row)[-r]
     return [j for j, each in enumerate(row) if each >= least * (1 - 1e-12) and each > 0]
 
@@ -184,7 +186,7 @@ def test_neighborhoods_that_say_nothing_are_refused():
             )
 
 
-def test_samples_without_neighbors_are_named_and_left_out_if_they_have_none_in_any_kernel():
+def test_samples_without_neighbors_in_any_kernel_are_named_and_left_out():
     rng, ids = np.random.default_rng(0), [f"s{i}" for i in range(30)]
     views = {name: rng.uniform(size=(30, 5)) for name in "ab"}
     views["a"][:, 3:] = 0

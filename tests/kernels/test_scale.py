@@ -1,4 +1,5 @@
-"""Columns with units of their own are scaled; views of one kind of measurement are not."""
+"""Columns with units of their own are scaled; views of one kind of measurement are
+not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""What views share: which are included, which are set aside, and what is said about it."""
+"""What views share: which are included, which are set aside, and what is said about
+it."""
 
 import re
 from pathlib import Path
@@ -365,7 +366,8 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
 
 
 def test_the_documented_limits_are_those_of_the_code():
-    rule = "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 (from 388"
+    rule = "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) "
+    rule += "and at least 1e-5 (from 388"
     assert limit_rule().startswith(rule)
     assert limit_rule() in agreement.__doc__
     assert p_value_limit(np.array([38, 387])) == pytest.approx(
@@ -393,7 +395,7 @@ def test_the_limits_of_the_pages_are_those_of_the_code(page):
     assert re.search(said, text)
 
 
-def test_a_view_of_another_group_is_not_used_for_its_lack_of_agreement_with_those_used():
+def test_a_view_of_another_group_is_not_used_for_its_lack_of_agreement():
     views, _ = two_camps(np.random.default_rng(0), sizes=(2, 3))
     found = agreement(views)
     assert found.chosen == [2, 3, 4]

@@ -1,4 +1,5 @@
-"""Neighborhoods in the compromise: a view that agrees with none changes no label and no weight."""
+"""Neighborhoods in the compromise: a view that agrees with none changes no label and no
+weight."""
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def kernels_of(views):
 
 
 def check_that_nothing_changed(model, without, others):
-    """Check that a model of more views is one without the others: labels, and numbers to 1e-12."""
+    """Check that a model of more views is one without the others: labels, and numbers
+    to 1e-12."""
     names = list(model.kernel_names_)
     assert set(model.set_aside_) == set(others)
     aside = [names.index(name) for name in others]

@@ -1,4 +1,5 @@
-"""Samples in groups: what independent views share by families, patients, batches or plates."""
+"""Samples in groups: what independent views share by families, patients, batches or
+plates."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from mkclust.methods import METHODS
 
 
 def of_groups(rng, groups, alike=0.8, n_columns=5):
-    """Return a view in which samples of a group are alike, independent of everything else."""
+    """Return a view in which samples of a group are alike, independent of everything
+    else."""
     means = rng.normal(size=(groups.max() + 1, n_columns))[groups]
     return np.sqrt(alike) * means + np.sqrt(1 - alike) * rng.normal(size=means.shape)
 

@@ -12,7 +12,8 @@ from problems import FAMILIES, leading, projector, random_weights, raw
 
 
 def blobs_in_the_subspace(rng, n, m, k):
-    """Return kernels of too many samples for the whole space, in which no view is set aside."""
+    """Return kernels of too many samples for the whole space, in which no view is set
+    aside."""
     kernels, _ = gaussian_kernels(rng, n=240, strengths=(2, 2, 0.7, 0.7))
     return as_stack(kernels).among().entries
 

@@ -1,4 +1,5 @@
-"""A view that is set aside changes nothing, in fits with features of incomplete views too."""
+"""A view that is set aside changes nothing, in fits with features of incomplete views
+too."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ N, K = 150, 3
 
 
 def incomplete_views(seed):
-    """Return three views of three clusters and one of noise; each lacks a third of the samples."""
+    """Return three views of three clusters and one of noise; each lacks a third of the
+    samples."""
     rng = np.random.default_rng(seed)
     y = rng.integers(K, size=N)
     views = {

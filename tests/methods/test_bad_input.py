@@ -1,4 +1,5 @@
-"""What a model refuses: kernels, parameters and new samples, without being left half-fitted.
+"""What a model refuses: kernels, parameters and new samples, without being left
+half-fitted.
 
 Other kernels and views that are refused are in tests/stack/test_build.py and
 tests/data.

@@ -1,4 +1,5 @@
-"""The graph of neighborhoods of a fit: against the graph written out, and what it must be."""
+"""The graph of neighborhoods of a fit: against the graph written out, and what it must
+be."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,5 @@
-"""New samples are covered if the nearest samples of the fit are as near as these to each other."""
+"""New samples are covered if the nearest samples of the fit are as near as these to
+each other."""
 
 import numpy as np
 import pandas as pd
@@ -89,7 +90,8 @@ def test_samples_of_anchors_of_features_and_without_some_views_are_compared(
 
 @pytest.mark.parametrize("normalize", [True, False])
 def test_the_coverage_is_that_of_cosines_in_the_mixed_kernel(normalize):
-    """With few samples all of them are references, and kernels are mixed here by hand."""
+    """With few samples all of them are references, and kernels are mixed here by
+    hand."""
     rng = np.random.default_rng(0)
     old, new = rng.normal(size=(2, 40, 3)), rng.normal(size=(2, 15, 3)) * 1.2
     K = np.array([X @ X.T + 1 for X in old])

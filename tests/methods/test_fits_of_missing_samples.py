@@ -1,4 +1,5 @@
-"""Fits of samples that are missing from views, however that is known, and their new samples."""
+"""Fits of samples that are missing from views, however that is known, and their new
+samples."""
 
 import warnings
 
@@ -47,7 +48,8 @@ def with_nan(views, observed):
 
 
 def kernels_with_nan(views, observed):
-    """Return one kernel per view, NaN in the rows and columns of samples that it lacks."""
+    """Return one kernel per view, NaN in the rows and columns of samples that it
+    lacks."""
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     kernels = np.array(bank.fit_transform(views))
     for kernel, seen in zip(kernels, observed.T, strict=True):

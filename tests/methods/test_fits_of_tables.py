@@ -1,4 +1,5 @@
-"""From data frames to clusters: ids, columns and categories go through every fit and predict."""
+"""From data frames to clusters: ids, columns and categories go through every fit and
+predict."""
 
 import numpy as np
 import pandas

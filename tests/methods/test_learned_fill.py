@@ -1,4 +1,5 @@
-"""What stands for samples that are missing from views is learned, and the objective is monotone."""
+"""What stands for samples that are missing from views is learned, and the objective is
+monotone."""
 
 from dataclasses import replace
 

@@ -7,7 +7,8 @@ from problems import projector, random_kernels, raw
 
 
 def local_quantities(kernels, neighbors):
-    """Return masked kernels and their correlations, sample by sample as the paper defines them."""
+    """Return masked kernels and their correlations, sample by sample as the paper
+    defines them."""
     m, n, _ = kernels.shape
     average = kernels.mean(axis=0)
     masked, M = np.zeros_like(kernels), np.zeros((m, m))

@@ -27,7 +27,8 @@ def mask_by_a_loop(kernels, size, mask):
 
 
 def with_duplicates(rng, n, m, k=4):
-    """Return kernels of samples that are all there twice, with many equal similarities."""
+    """Return kernels of samples that are all there twice, with many equal
+    similarities."""
     places = np.repeat(rng.integers(0, 4, size=((n + 1) // 2, m)), 2, axis=0)[:n]
     return np.stack([(places[:, [p]] == places[:, p]).astype(float) for p in range(m)])
 

@@ -1,4 +1,5 @@
-"""What a fitted model holds takes the memory of its numbers, and no large array behind them."""
+"""What a fitted model holds takes the memory of its numbers, and no large array behind
+them."""
 
 import tracemalloc
 import warnings
@@ -23,7 +24,8 @@ def tables(n=N):
 
 
 def arrays_in(value, where, seen):
-    """Yield all arrays in an object of this library, with the attribute that holds each."""
+    """Yield all arrays in an object of this library, with the attribute that holds
+    each."""
     if id(value) in seen:
         return
     seen.add(id(value))

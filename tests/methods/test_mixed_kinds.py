@@ -1,4 +1,5 @@
-"""Views of several kinds beside each other: kernels of which some are sparse and some are not."""
+"""Views of several kinds beside each other: kernels of which some are sparse and some
+are not."""
 
 import warnings
 
@@ -41,7 +42,8 @@ def views():
 
 
 def fit(method, X, **settings):
-    """Return a fitted model; whether its weights deserve a warning is not the question here."""
+    """Return a fitted model; whether its weights deserve a warning is not the question
+    here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return method(3, random_state=0, **settings).fit(X)

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarni
 
 @pytest.fixture
 def joint():
-    """Return three kernels over training and new samples together, the new ones last."""
+    """Return three kernels over training and new samples together, the new ones
+    last."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(N + NEW, d)) for d in (60, 70)]
     gaussian = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(
@@ -24,13 +25,15 @@ def joint():
 
 
 def parts(joint):
-    """Return training kernels, cross kernels and self-similarities of the new samples."""
+    """Return training kernels, cross kernels and self-similarities of the new
+    samples."""
     own = np.diagonal(joint, axis1=1, axis2=2)[:, N:]
     return joint[:, :N, :N], joint[:, N:, :N], own
 
 
 def standardize_by_hand(K, cross, own, center, normalize):
-    """Center and scale training and cross kernels entry by entry, as the formulas say."""
+    """Center and scale training and cross kernels entry by entry, as the formulas
+    say."""
     if center:
         row_means, mean = K.mean(axis=1), K.mean()
         means = cross.mean(axis=1)

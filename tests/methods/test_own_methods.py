@@ -86,7 +86,8 @@ def test_a_class_that_cannot_cluster_is_refused_in_a_sentence(method, message):
 
 
 def test_a_plan_that_is_refused_has_imported_nothing(tmp_path, monkeypatch):
-    program = "import pathlib\nfrom own_methods import Powered\npathlib.Path('mark').touch()\n"
+    program = "import pathlib\nfrom own_methods import Powered\n"
+    program += "pathlib.Path('mark').touch()\n"
     (tmp_path / "marking.py").write_text(program)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "marking", raising=False)

@@ -162,7 +162,8 @@ def write(folder, content):
 
 
 def holding(part, **note):
-    """Return what a file holds, with something in the model that no fit leaves there."""
+    """Return what a file holds, with something in the model that no fit leaves
+    there."""
     model = copy(small_model())
     model.part_ = part
     return {"format": FORMAT, "versions": versions(), "model": model} | note

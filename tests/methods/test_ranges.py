@@ -59,7 +59,7 @@ def test_percent_instead_of_shares_are_named_by_view_and_column(model, tmp_path)
     assert messages(loaded, part(percent, slice(1))) != []
 
 
-def test_columns_of_frames_are_named_and_sparse_views_are_compared_by_values_other_than_zero():
+def test_columns_of_frames_are_named_and_zeros_of_sparse_views_are_not_compared():
     views = shares()
     frame = pd.DataFrame(views["left"], columns=["iron", "zinc", "lead"])
     model = AverageKKM(3, random_state=0)

@@ -1,4 +1,5 @@
-"""Labels of relaxed partitions: rows of unit length, components, and the better of both."""
+"""Labels of relaxed partitions: rows of unit length, components, and the better of
+both."""
 
 import warnings
 

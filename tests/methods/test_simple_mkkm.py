@@ -25,7 +25,8 @@ over_families = pytest.mark.parametrize(
 
 
 def certified_gap(kernels, solution, k):
-    """Return the relative gap between the dense objective and the certified lower bound."""
+    """Return the relative gap between the dense objective and the certified lower
+    bound."""
     J = top_eigenvalue_sum(kernels, solution.weights, k)
     return (J - solution.lower_bound) / J
 

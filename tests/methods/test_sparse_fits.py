@@ -1,4 +1,5 @@
-"""Sparse views by features; their exact kernels are tested in tests/kernels/test_rules.py."""
+"""Sparse views by features; their exact kernels are tested in
+tests/kernels/test_rules.py."""
 
 import tracemalloc
 

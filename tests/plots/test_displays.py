@@ -1,4 +1,5 @@
-"""Displays: what they draw is what a model has learned, for few and for many of everything."""
+"""Displays: what they draw is what a model has learned, for few and for many of
+everything."""
 
 from types import SimpleNamespace
 

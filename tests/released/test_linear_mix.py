@@ -8,7 +8,8 @@ from released.linear_mix import LinearMixLKAM, LinearMixMKKMMiR
 
 
 def check_golden_path(golden, name, method, **options):
-    """Compare a solve with a stored path: objectives, weights, and the partition before the last.
+    """Compare a solve with a stored path: objectives, weights, and the partition before
+    the last.
 
     The reference returns the partition of the weights before their last update.
     """

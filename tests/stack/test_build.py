@@ -9,7 +9,8 @@ from mkclust.stack import as_stack
 
 
 def indefinite(n, seed=0, negative=-0.2):
-    """Return a kernel with some negative eigenvalues, all on vectors that centering keeps."""
+    """Return a kernel with some negative eigenvalues, all on vectors that centering
+    keeps."""
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.normal(size=(n, n - 1))]))
     values = np.concatenate(
@@ -73,7 +74,8 @@ def test_one_entry_that_differs_from_its_mirror_image_is_seen(streamed):
 
 
 def of_much_alike_samples(n, scale):
-    """Return a wide Gaussian kernel, in which centering leaves little more than rounding."""
+    """Return a wide Gaussian kernel, in which centering leaves little more than
+    rounding."""
     X = np.random.default_rng(0).normal(size=(n, 3))
     return np.exp(-scale * np.square(X[:, None] - X).sum(axis=2))
 

@@ -17,7 +17,8 @@ def noisy_rows(n=80, columns=4, seed=0):
 
 
 def clear_rows(n=300):
-    """Return rows in three directions, 3 : 2 : 1, and their clusters by falling size."""
+    """Return rows in three directions, 3 : 2 : 1, and their clusters by falling
+    size."""
     y = np.where(np.arange(n) % 6 < 3, 0, np.where(np.arange(n) % 6 < 5, 1, 2))
     return np.eye(3)[y] + 0.1 * np.random.default_rng(0).normal(size=(n, 3)), y
 

@@ -55,7 +55,8 @@ def with_nan(views, observed):
 
 
 def kernels_by_hand(views, observed, maps, *, center=True, normalize=True, fill="zero"):
-    """Write the kernels out by the features of the rows that each view has, and nothing else."""
+    """Write the kernels out by the features of the rows that each view has, and nothing
+    else."""
     scale = (
         np.sqrt(observed.shape[1] / observed.sum(axis=1))
         if fill == "rescale"
@@ -198,7 +199,7 @@ def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.arange(40) > 0)
 
 
-def test_the_trace_error_falls_with_landmarks_and_does_not_flatter_maps_that_saw_few_samples():
+def test_the_trace_error_falls_with_landmarks_and_flatters_no_map_of_few_samples():
     blocks = as_blocks(make_views())
     errors = [
         compress(blocks, Nystroem(m), **STANDARD).features.trace_errors

@@ -1,4 +1,5 @@
-"""What a kernel lacks is put in and taken out by one map, a matrix that is never written out."""
+"""What a kernel lacks is put in and taken out by one map, a matrix that is never
+written out."""
 
 import pickle
 

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.slow
 
 
 def one_of_several(n=60, seed=0):
-    """Return an indefinite kernel between two sound ones, with self-similarities that differ."""
+    """Return an indefinite kernel between two sound ones, with self-similarities that
+    differ."""
     (A, B, C), _ = blob_views(
         np.random.default_rng(seed), n=n, k=3, strengths=(2, 2, 1)
     )

@@ -1,4 +1,5 @@
-"""Somebody with three CSV files and a file of kernels, and nothing to read but the README."""
+"""Somebody with three CSV files and a file of kernels, and nothing to read but the
+README."""
 
 import json
 from types import SimpleNamespace
@@ -22,7 +23,8 @@ INSPECT, SUGGEST, CLUSTER, ANNOTATE, PREDICT, KERNELS = commands(PAGE)
 
 
 def write_tables(folder):
-    """Write tables of patients: different orders of rows, a category, an empty cell, and noise."""
+    """Write tables of patients: different orders of rows, a category, an empty cell,
+    and noise."""
     rng = np.random.default_rng(0)
     n = N + NEW
     ids, group = [f"P{i:03}" for i in range(n)], np.arange(n) % 3
@@ -49,7 +51,8 @@ def write_tables(folder):
 
 
 def write_kernels(folder):
-    """Write kernels of ten clusters: as one array in MATLAB's order, and as a cell array."""
+    """Write kernels of ten clusters: as one array in MATLAB's order, and as a cell
+    array."""
     rng, y = np.random.default_rng(0), np.repeat(np.arange(10), 9)
     views = [
         4 * rng.normal(size=(10, 8))[y] + rng.normal(size=(len(y), 8)) for _ in range(3)

@@ -54,7 +54,7 @@ def suggest(
     last: int | None = None,
     picture: Path | None = None,
 ) -> None:
-    """Say which number of clusters fits best, and how strong the evidence of clusters is."""
+    """Say which number of clusters fits best, and how strong the evidence is."""
     first = 2 if first is None and last is not None else first
     k_values = None if first is None else range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:

@@ -197,7 +197,7 @@ def suggest_n_clusters(
     random_state: Any = 0,
     **options: Any,
 ) -> NumberOfClusters:
-    r"""Say which number of clusters fits best, which others may, and with which clusters.
+    r"""Say which number of clusters fits best, which others may, and their clusters.
 
     The graph of neighborhoods of the recommended method, `AgreementKKM`, does not
     depend on the number of clusters: its eigenvectors are found once, and clustered for
@@ -236,7 +236,7 @@ def suggest_n_clusters(
 
     Parameters
     ----------
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+    X : array of shape (m, n, n), list or dict of kernels or views, or table
         All that ``fit`` takes.
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 25, at most n / 5.
@@ -263,7 +263,7 @@ def suggest_n_clusters(
     >>> from mkclust import suggest_n_clusters
     >>> rng = np.random.default_rng(0)
     >>> places = rng.normal(size=(4, 6))[np.arange(120) % 4]
-    >>> views = [3 * places + rng.normal(size=(120, 6)), 3 * places + rng.normal(size=(120, 6))]
+    >>> views = [3 * places + rng.normal(size=(120, 6)) for _ in range(2)]
     >>> found = suggest_n_clusters(views)
     >>> found.n_clusters, np.bincount(found.labels_by_k[4])
     (4, array([30, 30, 30, 30]))

@@ -1,4 +1,5 @@
-"""The report of a fit in a real browser: it loads nothing, sorts, saves, and fits on a phone."""
+"""The report of a fit in a real browser: it loads nothing, sorts, saves, and fits on a
+phone."""
 
 import json
 

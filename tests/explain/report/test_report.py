@@ -1,4 +1,5 @@
-"""The report of a fit: every number is the library's, it is sound HTML, and it loads nothing."""
+"""The report of a fit: every number is the library's, it is sound HTML, and it loads
+nothing."""
 
 import base64
 import csv
@@ -45,7 +46,8 @@ FETCHING = {"src", "href", "srcset", "poster", "data", "action", "xlink:href"}
 
 
 class Page(HTMLParser):
-    """A page: its tags, text by section, tables by caption, and key figures; tags must match."""
+    """A page: its tags, text by section, tables by caption, and key figures; tags must
+    match."""
 
     def __init__(self, text):
         super().__init__()
