@@ -279,9 +279,14 @@ def _sizes(model: Any) -> str:
 def _verbose_lines(outcome: Outcome) -> list[str]:
     """Return how a fit came about: decisions, kernels, weights, solver and gaps."""
     model = outcome.fit.model
-    kernels = count(len(model.weights_), "kernel")
-    name = type(model).__name__
-    lines = [f"{name}: {_sizes(model)}, {kernels}, {outcome.seconds:.2f} s"]
+    sizes = ", ".join(
+        [
+            count(len(model.labels_), "sample"),
+            count(len(model.weights_), "kernel"),
+            count(model.n_clusters, "cluster"),
+        ]
+    )
+    lines = [f"{type(model).__name__}: {sizes}, {outcome.seconds:.2f} s"]
     if outcome.fit.decision:
         lines.append(outcome.fit.decision)
     if hasattr(model, "bank_"):
