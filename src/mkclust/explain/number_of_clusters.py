@@ -306,6 +306,7 @@ class _Pass(NamedTuple):
     """What one pass over the graph of some samples has found."""
 
     cuts: Cuts
+    candidates: tuple[int, ...]  # the best number and the next ones
     stabilities: Float
     shares: Float  # of all kernels in the mix, summing to one
     agreement: Agreement
@@ -344,7 +345,8 @@ def cut_samples(
     cuts = cut_for_all(memberships, k_values, n_sizes)
 
     scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
-    best = sorted(highest(np.array(k_values), scores))
+    candidates = highest(np.array(k_values), scores)
+    best = sorted(candidates)
     places = [k_values.index(k) for k in best]
     stabilities = np.full(len(k_values), np.nan)
     ways = [cuts.ways[place] for place in places]
@@ -353,7 +355,7 @@ def cut_samples(
         spread = spread_rows(cuts.labels.T, training.fitted, samples.n_samples, -1)
         cuts = replace(cuts, labels=spread.T)
     shares = coefficients / coefficients.sum()
-    return _Pass(cuts, stabilities, shares, compromise.agreement)
+    return _Pass(cuts, candidates, stabilities, shares, compromise.agreement)
 
 
 def _resample(
@@ -397,9 +399,7 @@ def _test(
     options = {name: getattr(model, name) for name in names}
     mixing = AverageKKM(kernels=source.kernels, missing_views="rescale", **options)
 
-    cuts, agreement = found.cuts, found.agreement
-    scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
-    best = highest(np.array(k_values), scores)[0]
+    agreement = found.agreement
     p_agreement = 0.0
     if agreement.n_independent_views > 1:
         p_agreement = float(agreement.p_values.min())
@@ -408,7 +408,7 @@ def _test(
         part,
         found.shares,
         k_values,
-        best,
+        found.candidates[0],
         p_agreement=p_agreement,
         n_draws=int(np.ceil(1 / level - 1e-9)) - 1,
         level=level,

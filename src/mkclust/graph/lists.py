@@ -14,7 +14,7 @@ import scipy.sparse
 
 from mkclust.kernels.neighbors import LARGEST_WITH_ALL_TIES, LONGEST_TIMES
 from mkclust.linalg import namespace, select, set_diagonal, to_device, to_host
-from mkclust.linalg.nearest import entries_at, lower_bounds, places_of
+from mkclust.linalg.nearest import entries_at, lower_bounds, places_of, true_at
 from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 
@@ -59,11 +59,7 @@ class Lists:
         counts = np.bincount(rows, minlength=shape[0])
         alone = np.flatnonzero(counts == 0)
         if not self.for_all or not len(alone):
-            # Row by row, as they are found.
-            ends = np.append(0, np.cumsum(counts))
-            return scipy.sparse.csr_array(
-                (np.ones(len(rows), bool), anchors, ends), shape
-            )
+            return true_at(rows, anchors, shape)
 
         nearest, is_near = nearest_list(select(similarities, alone), limits)
         rows = np.append(rows, alone[is_near])

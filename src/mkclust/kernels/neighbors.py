@@ -31,7 +31,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.nearest import entries_at, places_of, upper_bounds
+from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
 from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
@@ -134,7 +134,7 @@ class Neighborhoods:
         """
         # Whose neighborhoods they join, and who is in their own.
         is_near = _as_near(dissimilarities, self.last_dissimilarity)
-        joins = _matrix(*places_of(is_near), tuple(is_near.shape))
+        joins = true_at(*places_of(is_near), tuple(is_near.shape))
         own, _ = _nearest(dissimilarities, self.size)
 
         is_new = samples < 0
@@ -197,7 +197,7 @@ def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
 
     is_in = values <= _limits(last)[rows]
     shape = tuple(near.shape)
-    return _matrix(rows[is_in], columns[is_in], shape), last
+    return true_at(rows[is_in], columns[is_in], shape), last
 
 
 def _limits(last: Float) -> Float:
@@ -210,12 +210,6 @@ def _as_near(dissimilarities: Array, last: Array) -> Array:
     """Return which samples are as near as the last neighbors, (n_rows, n)."""
     limits = _limits(to_host(last))
     return dissimilarities <= to_device(limits, dissimilarities)
-
-
-def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
-    """Return a sparse array that is true in places given row by row."""
-    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
-    return scipy.sparse.csr_array((np.ones(len(rows), bool), columns, ends), shape)
 
 
 def norms_in_feature_space(self_similarity: Array) -> Array:

@@ -1,6 +1,9 @@
 """The smallest or largest entries of many rows, and where they are."""
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse
 
 from mkclust.linalg.arrays import copy_array, is_foreign, namespace, to_device, to_host
 from mkclust.types import Array
@@ -82,6 +85,12 @@ def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
         return rows, columns
     rows, columns = namespace(is_true).nonzero(is_true)
     return to_host(rows, np.int64), to_host(columns, np.int64)
+
+
+def true_at(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
+    """Return a sparse array that is true in places given row by row."""
+    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return scipy.sparse.csr_array((np.ones(len(rows), bool), columns, ends), shape)
 
 
 def entries_at(matrix: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
