@@ -240,7 +240,6 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     """Return the lines that are printed after a fit."""
     fitted = outcome.fit
     model = fitted.model
-    evidence = None
     lines = list(fitted.data.lines)
     if fitted.data.groups is not None:
         lines.append(describe_groups(fitted.data.groups))
@@ -248,7 +247,6 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     if fitted.landmarks:
         lines.append(fitted.decision)
     if fitted.suggestion is not None:
-        evidence = fitted.suggestion.evidence
         lines.append(f"-k auto: {fitted.suggestion.verdict()}")
 
     lines += ["", _sizes(model)]
@@ -256,7 +254,7 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
         lines.append(cluster_sizes(model.labels_))
     else:
         lines.append(outcome.description.summary())
-    lines += how_clear(outcome.silhouette, outcome.stability, evidence)
+    lines += how_clear(outcome.clarity, outcome.stability)
     if hasattr(model, "missingness_"):
         lines.append(model.missingness_.verdict())
 

@@ -21,6 +21,7 @@ from mkclust.cli.inputs import input_path
 from mkclust.cli.models import Fit
 from mkclust.cli.options import Request
 from mkclust.explain.annotate import Annotation
+from mkclust.explain.clarity import Clarity
 from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores, sample_scores
@@ -74,6 +75,12 @@ class Outcome:
     def silhouette(self) -> float:
         """Mean silhouette of the samples, NaN if there is none."""
         return float(pd.Series(self.sample_scores.silhouette).mean())
+
+    @property
+    def clarity(self) -> Clarity:
+        """How clear the clusters are, by all that was measured."""
+        k = self.fit.model.n_clusters
+        return Clarity.of_fit(k, self.silhouette, self.stability, self.fit.suggestion)
 
 
 def check_output(kind: str, path: Path | None) -> None:

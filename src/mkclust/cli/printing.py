@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.clarity import separation
-from mkclust.explain.evidence import Verdict
+from mkclust.explain.clarity import Clarity
 from mkclust.explain.stability import Stability
 from mkclust.methods.agreement import Agreement, limit_text, p_text
 from mkclust.text import count, join_words, printable, text_table
@@ -66,23 +65,19 @@ def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
     return [first, *not_used]
 
 
-def how_clear(
-    silhouette: float, stability: Stability | None, evidence: Verdict | None
-) -> list[str]:
+def how_clear(clarity: Clarity, stability: Stability | None) -> list[str]:
     """Return how clear the clusters are, and how stable, as far as that is known."""
     lines = []
-    if silhouette == silhouette:
-        mean = None
-        if stability is not None:
-            mean = stability.mean
-
-        how = separation(silhouette, stability=mean, evidence=evidence)
-        lines.append(f"How clear: {how} (mean silhouette {silhouette:.2f}; 1 is best).")
+    if clarity.separation is not None:
+        lines.append(
+            f"How clear: {clarity.separation} (mean silhouette "
+            f"{clarity.silhouette:.2f}; 1 is best)."
+        )
     if stability is not None:
         lines.append(
             f"How stable: refits on {stability.size} of the samples agree to "
             f"{stability.mean:.2f} (adjusted Rand index; 1 is best). "
-            f"{stability.verdict()}"
+            f"{clarity.about_stability()}"
         )
     return lines
 

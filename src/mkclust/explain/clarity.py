@@ -1,59 +1,148 @@
-"""How clear and how stable clusters are, in words, with the limits of these words."""
+"""How clear and how stable clusters are: what the words mean, in one place.
 
-from typing import Literal
+The report, the command line and `mkclust.stability` take their words from here.
+"""
 
-# Mean adjusted Rand indices of refits from the first on are stable, below the second
-# unstable.
-STABLE, UNSTABLE = 0.95, 0.8
-# Mean silhouettes from which on clusters are well, or weakly, separated.
-WELL, WEAKLY = 0.5, 0.25
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from mkclust.explain.evidence import Verdict
+
+if TYPE_CHECKING:
+    from mkclust.explain.number_of_clusters import NumberOfClusters
+    from mkclust.explain.stability import Stability
+
+# Mean silhouettes of the embedding from which on clusters are well, or weakly,
+# separated: the limits of Kaufman and Rousseeuw for a reasonable and a weak structure.
+WELL_SEPARATED_SILHOUETTE = 0.5
+WEAKLY_SEPARATED_SILHOUETTE = 0.25
+# Mean adjusted Rand indices of refits from which on stability is high, and below which
+# it is low.
+HIGH_STABILITY = 0.95
+LOW_STABILITY = 0.8
 
 Level = Literal["high", "middling", "low"]
+Vary = Literal["samples", "landmarks"]
+
+# What clusters depend on if they are not stable, and what may help.
+DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
+ADVICE = {
+    "samples": "another number of clusters may fit better",
+    "landmarks": "raise n_components",
+}
 
 
-def stability_level(mean: float) -> Level:
-    """Return how stable clusters are whose refits agree with them to a mean Rand index.
+@dataclass(frozen=True)
+class Clarity:
+    """How clear clusters are, by all that is known of them; None for what is not.
 
-    >>> stability_level(0.91)
-    'middling'
-    """
-    if mean >= STABLE:
-        return "high"
-    if mean < UNSTABLE:
-        return "low"
-    return "middling"
-
-
-def separation(
-    silhouette: float, *, stability: float | None = None, evidence: str | None = None
-) -> str:
-    """Return how far clusters are apart, by their mean silhouette.
-
-    A silhouette of the embedding is high for a cloud that is cut, too. So clusters are
-    not called well separated if their stability is low, or the evidence of clusters not
-    strong.
+    Clusters **may not exist** if there is no evidence of them, or if they are unstable
+    and nobody has looked for evidence. They are **well separated** if their silhouette
+    is high, and neither low stability nor weak evidence casts doubt on them: the
+    silhouette of an embedding is high for a cloud that is cut, too. So no two
+    statements about the same clusters contradict each other.
 
     Parameters
     ----------
     silhouette : float
         The mean over all samples.
-    stability : float, default=None
-        Mean adjusted Rand index of refits; None if it was not measured.
-    evidence : {"none", "weak", "strong"}, default=None
-        That of clusters, as `mkclust.suggest_n_clusters` states it; None if it was not
-        looked for.
+    stability : float
+        Mean adjusted Rand index of refits.
+    evidence : {"none", "weak", "strong"}
+        That of clusters, as `mkclust.suggest_n_clusters` states it.
+    fits_best : bool
+        Whether no other number of clusters fits better.
+    vary : {"samples", "landmarks"}, default="samples"
+        What the refits have drawn again.
 
     Examples
     --------
-    >>> separation(0.6), separation(0.6, stability=0.5)
+    >>> Clarity(0.6).separation, Clarity(0.6, stability=0.5).separation
     ('well separated', 'far apart in the embedding only')
+    >>> Clarity(0.6, stability=0.99, evidence="strong").about_stability()
+    'High: the clusters do not depend on a few samples.'
     """
-    is_unstable = stability is not None and stability_level(stability) == "low"
-    is_doubtful = is_unstable or evidence in ("none", "weak")
-    if silhouette >= WELL:
-        if is_doubtful:
+
+    silhouette: float | None = None
+    stability: float | None = None
+    evidence: Verdict | None = None
+    fits_best: bool | None = None
+    vary: Vary = "samples"
+
+    @classmethod
+    def of_fit(
+        cls,
+        n_clusters: int,
+        silhouette: float,
+        stability: Stability | None,
+        suggestion: NumberOfClusters | None,
+    ) -> Clarity:
+        """Return how clear the clusters of a fit are, by what was measured of them."""
+        known = cls(silhouette)
+        if stability is not None:
+            known = replace(known, stability=stability.mean, vary=stability.vary)
+        if suggestion is not None:
+            is_best = n_clusters == suggestion.n_clusters
+            known = replace(known, evidence=suggestion.evidence, fits_best=is_best)
+        return known
+
+    @property
+    def stability_level(self) -> Level | None:
+        """How stable the clusters are, None if nobody has measured it."""
+        if self.stability is None:
+            return None
+        if self.stability >= HIGH_STABILITY:
+            return "high"
+        if self.stability < LOW_STABILITY:
+            return "low"
+        return "middling"
+
+    @property
+    def may_not_exist(self) -> bool:
+        """Whether there may be no clusters at all."""
+        if self.evidence is None:
+            return self.stability_level == "low"
+        return self.evidence == "none"
+
+    @property
+    def separation(self) -> str | None:
+        """How far clusters are apart, None for a single one."""
+        if self.silhouette is None or self.silhouette != self.silhouette:
+            return None
+        if self.silhouette < WEAKLY_SEPARATED_SILHOUETTE:
+            return "not well separated"
+        if self.silhouette < WELL_SEPARATED_SILHOUETTE:
+            return "weakly separated"
+
+        is_unstable = self.stability_level == "low"
+        if is_unstable or self.evidence in ("none", "weak"):
             return "far apart in the embedding only"
         return "well separated"
-    if silhouette >= WEAKLY:
-        return "weakly separated"
-    return "not well separated"
+
+    def about_stability(self) -> str:
+        """Return in a sentence how far the clusters are to be relied on."""
+        depends = DEPENDS[self.vary]
+        if self.stability_level == "high":
+            text = f"High: the clusters do not depend {depends}"
+            if self.may_not_exist:
+                text += ", though there may be no clusters"
+            return f"{text}."
+
+        what = "to which cluster some samples belong depends"
+        if self.stability_level == "low":
+            what = "the clusters depend"
+        level = str(self.stability_level).capitalize()
+        return f"{level}: {what} {depends}{self._advice()}."
+
+    def _advice(self) -> str:
+        """Return what may help unstable clusters, and whether there may be none."""
+        doubt = ""
+        if self.vary == "landmarks" and self.may_not_exist:
+            doubt = "; if that changes nothing, the clusters are not clear"
+        elif self.may_not_exist:
+            doubt = ", or there may be no clusters"
+        if self.vary == "samples" and self.fits_best:
+            return doubt
+        return f"; {ADVICE[self.vary]}{doubt}"

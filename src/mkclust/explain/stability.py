@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mkclust.exceptions import silence
-from mkclust.explain.clarity import stability_level
+from mkclust.explain.clarity import DEPENDS, Clarity, Vary
 from mkclust.explain.fitted import check_fitted
 from mkclust.explain.parts import Parts
 from mkclust.linalg import to_host
@@ -20,18 +20,6 @@ from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
-
-# What depends on what, in the words of a verdict.
-DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
-ADVICE = {
-    "samples": "another number of clusters may fit better",
-    "landmarks": "raise n_components",
-}
-# What to add if the stability is low.
-DOUBT = {
-    "samples": ", or there may be no clusters",
-    "landmarks": "; if that changes nothing, the clusters are not clear",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +45,7 @@ class Stability:
     """
 
     method: str
-    vary: Literal["samples", "landmarks"]
+    vary: Vary
     samples: Float
     clusters: Float
     agreements: Float
@@ -85,17 +73,7 @@ class Stability:
 
     def verdict(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
-        depends = DEPENDS[self.vary]
-        advice = ADVICE[self.vary]
-        level = stability_level(self.mean)
-        if level == "high":
-            return f"High: the clusters do not depend {depends}."
-        if level == "low":
-            return f"Low: the clusters depend {depends}; {advice}{DOUBT[self.vary]}."
-        return (
-            f"Middling: to which cluster some samples belong depends {depends}; "
-            f"{advice}."
-        )
+        return Clarity(stability=self.mean, vary=self.vary).about_stability()
 
     __repr__ = summary
 
@@ -104,7 +82,7 @@ def stability(
     model: Any,
     X: Any,
     *,
-    vary: Literal["samples", "landmarks"] = "samples",
+    vary: Vary = "samples",
     n_resamples: int | None = None,
     fraction: float = 0.8,
     max_samples: int = 2000,

@@ -9,6 +9,7 @@ import pandas as pd
 from mkclust.data import Samples
 from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation, annotate
+from mkclust.explain.clarity import Clarity
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
@@ -92,6 +93,13 @@ class ReportData:
         )
         found = found.reindex(range(self.model.n_clusters)).fillna({"size": 0})
         return found.astype({"size": int})
+
+    @property
+    def clarity(self) -> Clarity:
+        """How clear the clusters are, by all that was measured."""
+        silhouette = float(self.scores.silhouette[self.known].mean())
+        k = int(self.model.n_clusters)
+        return Clarity.of_fit(k, silhouette, self.stability, self.suggestion)
 
     @property
     def class_scores(self) -> pd.DataFrame | None:

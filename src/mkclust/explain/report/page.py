@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mkclust.explain.clarity import separation
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import ReportData, collect
@@ -152,7 +151,6 @@ def report_html(
         is_one_eigenproblem=is_one_eigenproblem,
         Column=Column,
         p_text=p_text,
-        separation=separation,
         pictures=draw_all(data),
         labels_csv=_as_base64(_labels_csv(data)),
         parameters=parameters,
