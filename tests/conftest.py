@@ -1,8 +1,7 @@
-"""Problems and reference data that several test files share."""
+"""How tests are chosen and set up, and the fixtures that many of them ask for."""
 
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,8 @@ from hypothesis import HealthCheck, settings
 # at once.
 import mkclust  # noqa: F401
 import paper.datasets  # noqa: F401  (adds the paper's data sets to those known by name)
+from helpers.cases import REPRESENTATIVES
+from helpers.reference import reference_folder
 
 # How many examples a test of an invariance draws: MKCLUST_THOROUGH is set by `make
 # test-all`.
@@ -29,10 +30,6 @@ def pytest_configure():
     # start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# One method of each way to solve and to predict.
-REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -53,13 +50,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-def reference_folder(variable):
-    folder = os.environ.get(variable)
-    if not folder or not Path(folder).is_dir():
-        pytest.skip(f"{variable} is not set")
-    return Path(folder)
-
-
 @pytest.fixture(scope="session")
 def golden():
     """Return the golden problem and what is expected of it, in one mapping."""
@@ -77,26 +67,6 @@ def uci_digit():
 
     data = load(reference_folder("MKCLUST_DATA") / "uci_digit" / "UCI.mat")
     return data.views, data.y
-
-
-def blob_views(rng, n=240, k=4, strengths=(2.0, 2.0, 2.0), n_features=10):
-    """Return views of k Gaussian blobs, one a strength; strength zero is pure noise."""
-    y = np.arange(n) % k
-    views = [
-        strength * rng.normal(size=(k, n_features))[y]
-        + rng.normal(size=(n, n_features))
-        for strength in strengths
-    ]
-    return views, y
-
-
-def gaussian_kernels(rng, **settings):
-    from mkclust import KernelBank
-
-    views, y = blob_views(rng, **settings)
-    return KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(
-        views
-    ), y
 
 
 @pytest.fixture

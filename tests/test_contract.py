@@ -10,15 +10,14 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from conftest import REPRESENTATIVES
+from helpers.cases import REPRESENTATIVES, every_pair, first_quick, slow
+from helpers.kernels import ONE_GAUSSIAN
 from mkclust import METHODS, KernelBank
 from mkclust.exceptions import ClusterNumberWarning
 from mkclust.stack import as_stack
-from pairs import every_pair, first_quick, slow
 
 # Weights of these are on the unit sphere, those of the others on the simplex.
 UNIT_NORM = {"mkkm-mm", "lf-mvc"}
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 INDUCTIVE = [name for name in METHODS if hasattr(METHODS[name](), "predict")]
 

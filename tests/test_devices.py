@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from libraries import FOREIGN, TORCH, as_library, kind_of
+from helpers.arrays import FOREIGN, TORCH, as_library, kind_of
+from helpers.cases import slow
+from helpers.problems import projector, random_kernels
 from mkclust import METHODS, SimpleMKKM, diagnose, to_device
 from mkclust.explain.stability import stability
 from mkclust.kernels import Nystroem
@@ -17,8 +19,6 @@ from mkclust.linalg import library_and_device, to_host
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 from mkclust.stack import as_stack
-from pairs import slow
-from problems import projector, random_kernels
 
 METHODS_TESTED = ("simplemkkm", "lmkkm", "lf-mvc")  # the others by slow tests
 INDUCTIVE = ("simplemkkm", "lf-mvc")

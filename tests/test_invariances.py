@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import gaussian_kernels
+from helpers.kernels import gaussian_kernels
 from mkclust import SimpleMKKM
 from mkclust.metrics import adjusted_rand_index
 

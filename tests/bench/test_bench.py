@@ -17,8 +17,9 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from conftest import blob_views
-from forked import FORKS, get_forks, run_with_forks
+from helpers.cases import slow
+from helpers.processes import FORKS, get_forks, run_with_forks
+from helpers.views import blob_views
 from mkclust import METHODS
 from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.data import Prepared
@@ -30,7 +31,6 @@ from mkclust.bench.run import row_key
 from mkclust.datasets import DatasetError
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
-from pairs import slow
 
 
 @pytest.fixture(autouse=True)

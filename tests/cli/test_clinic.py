@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from command_line import fail, succeed, three_clusters
+from helpers.cli import fail, succeed, three_clusters
 
 N = 60
 PATIENTS = [f"P{place:03d}" for place in range(N)]

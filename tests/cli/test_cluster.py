@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mkclust
-from command_line import fail, invoke, succeed, three_clusters
+from helpers.cli import fail, invoke, succeed, three_clusters
 from mkclust import metrics, plots
 from mkclust.cli.inputs import Data
 from mkclust.cli.models import new_model, prepare

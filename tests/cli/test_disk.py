@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import fail
+from helpers.cli import fail
 from mkclust.datasets import DatasetError, load
 
 # Reading it from the beginning is an error of the device.

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mkclust
-from command_line import fail, invoke, succeed, three_clusters
+from helpers.cli import fail, invoke, succeed, three_clusters
 
 Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import fail, succeed
+from helpers.cli import fail, succeed
 
 IDS = [f"s{i:03d}" for i in range(150)]
 

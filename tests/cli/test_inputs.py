@@ -12,7 +12,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mkclust
-from command_line import fail, invoke, succeed
+from helpers.cli import fail, invoke, succeed
 from mkclust.datasets import load
 
 N = 60

@@ -14,7 +14,7 @@ pytest.importorskip("skops")
 import skops.io
 
 import mkclust
-from command_line import fail, succeed, three_clusters
+from helpers.cli import fail, succeed, three_clusters
 from mkclust.methods.persistence import FORMAT
 from mkclust.stack.discretize import normalize_rows
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mkclust
-from command_line import succeed, three_clusters
+from helpers.cli import succeed, three_clusters
 
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="needs POSIX devices and signals"

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn import config_context, get_config
 from threadpoolctl import threadpool_limits
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
 from mkclust.data.blocks import Blocks
 from mkclust.data.samples import as_blocks
 from mkclust.linalg import to_host

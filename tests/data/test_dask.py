@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import blob_views
-from documentation import blocks
+from helpers.docs import blocks
+from helpers.views import blob_views
 from mkclust import SimpleMKKM
 from mkclust.data import as_blocks, as_dask
 from mkclust.datasets import load

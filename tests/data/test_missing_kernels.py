@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from given_kernels import Rows
+from helpers.kernels import Rows
 from mkclust.data.options import TableOptions
 from mkclust.data.row_source import RowSubset
 from mkclust.data.samples import read_kernels, read_samples

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import gaussian_kernels
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
+from helpers.cases import slow
+from helpers.kernels import gaussian_kernels
+from helpers.problems import top_eigenvalue_sum
 from mkclust import MKKMMM, SimpleMKKM
 from mkclust.engine.certificate import (
     HIGHEST_PROBABILITY,
@@ -28,8 +30,6 @@ from mkclust.engine.eigen import Relaxation, relax
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import DenseKernel, as_stack
-from pairs import slow
-from problems import top_eigenvalue_sum
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "certificates.py"
 if not SCRIPT.exists():

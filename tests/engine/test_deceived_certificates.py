@@ -4,6 +4,7 @@ search."""
 import numpy as np
 import pytest
 
+from helpers.problems import blob_kernels, symmetrized, top_eigenvalue_sum
 from mkclust import SimpleMKKM
 from mkclust.engine.certificate import PROBES, search_key
 from mkclust.engine.eigen import block_width
@@ -14,7 +15,6 @@ from mkclust.methods import (
     solve_simple_mkkm,
 )
 from mkclust.stack import as_stack
-from problems import blob_kernels, symmetrized, top_eigenvalue_sum
 
 K = 4
 

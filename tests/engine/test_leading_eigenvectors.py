@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from conftest import gaussian_kernels
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
+from helpers.kernels import gaussian_kernels
+from helpers.problems import FAMILIES
 from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import extreme_eigenvalues, relax
 from mkclust.linalg import to_host
 from mkclust.stack import DenseKernel, as_stack
-from problems import FAMILIES
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)

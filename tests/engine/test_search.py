@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from conftest import gaussian_kernels
+from helpers.kernels import gaussian_kernels
+from helpers.problems import blob_kernels, commuting, top_eigenvalue_sum
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
 from mkclust.stack import DenseKernel, Factored, Kernel, Stack, as_stack
-from problems import blob_kernels, commuting, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False, "validate": False}
 

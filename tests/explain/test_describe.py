@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import AverageKKM, describe
 from mkclust.data import read_samples
 

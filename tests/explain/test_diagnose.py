@@ -4,7 +4,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from conftest import blob_views, gaussian_kernels
+from helpers.kernels import ONE_GAUSSIAN, gaussian_kernels
+from helpers.views import blob_views
 from mkclust import (
     METHODS,
     AgreementKKM,
@@ -18,7 +19,6 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),

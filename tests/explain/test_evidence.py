@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from conftest import blob_views
+from helpers.kernels import ONE_GAUSSIAN
+from helpers.views import blob_views
 from mkclust import AverageKKM, KernelBank
 from mkclust.data import read_samples
 from mkclust.explain.borders import count_at_borders
@@ -27,7 +28,6 @@ from mkclust.stack import as_stack
 
 pytestmark = pytest.mark.slow
 
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 FEW = [2, 3, 4, 5, 6]
 TESTED = {"evidence": True}
 

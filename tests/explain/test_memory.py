@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from helpers.kernels import ONE_GAUSSIAN
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import memory
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack import as_stack
-
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from command_line import succeed
+from helpers.cli import succeed
 from mkclust import (
     AgreementKKM,
     AverageKKM,

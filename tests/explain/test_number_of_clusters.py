@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from conftest import blob_views
+from helpers.kernels import ONE_GAUSSIAN
+from helpers.views import blob_views
 from mkclust import AgreementKKM, KernelBank
 from mkclust.explain.number_of_clusters import scores_of, suggest_n_clusters
 from mkclust.metrics import adjusted_rand_index
 
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 FEW = [2, 3, 4, 5, 6]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import silhouette_samples
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import METHODS, AverageKKM, sample_scores
 
 

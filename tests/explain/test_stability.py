@@ -5,7 +5,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import METHODS, AverageKKM, SimpleMKKM
 from mkclust.explain.stability import stability
 from mkclust.kernels import Linear, Nystroem

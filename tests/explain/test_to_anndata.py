@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import AgreementKKM, AverageKKM, sample_scores, to_anndata
 
 anndata = pytest.importorskip("anndata")

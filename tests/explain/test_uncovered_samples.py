@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from command_line import succeed
+from helpers.cli import succeed
 from mkclust import (
     METHODS,
     AgreementKKM,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from graph_written_out import lists_of
+from helpers.graph import lists_of
 from mkclust.graph import cut, cut_alike, cut_for_all
 from mkclust.graph.numbers import OF_MIX, SETTINGS, Way
 from mkclust.graph.partition import Graph, list_scales, scaled_factor

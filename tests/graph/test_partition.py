@@ -6,8 +6,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agreeing import named_blobs, strangers
-from graph_written_out import graph_of, leading, links_of, lists_of, modularity
+from helpers.graph import graph_of, leading, links_of, lists_of, modularity
+from helpers.views import named_blobs, strangers
 from mkclust import AgreementKKM
 from mkclust.graph import Graph, list_sizes
 from mkclust.graph.partition import rows_of_unit_length

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
+from helpers.kinds import N, example
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.kernels.kinds import RULES, ViewProfile, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.linalg import to_host
-from views_by_kind import N, example
 
 pytestmark = pytest.mark.slow
 

@@ -16,12 +16,12 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
+from helpers.kinds import example as example_of_kind
 from mkclust import AverageKKM
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import to_host
-from views_by_kind import example as example_of_kind
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),

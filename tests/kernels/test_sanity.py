@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
 from mkclust import AverageKKM, KernelBank, view
 from mkclust.datasets import load
 from mkclust.exceptions import KernelWarning

@@ -5,7 +5,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
 from mkclust import AverageKKM, KernelBank, view
 from mkclust.kernels import Nystroem
 from mkclust.linalg import to_host

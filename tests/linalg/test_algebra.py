@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
 from mkclust.linalg import has_cholesky, orthonormalize
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from libraries import ON_CUDA, as_library
+from helpers.arrays import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.linalg import to_host
 from mkclust.linalg.in_triton import FEWEST_FUSED

@@ -11,15 +11,9 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agreeing import (
-    inserted,
-    named_blobs,
-    one_hot,
-    strangers,
-    two_camps,
-    written_out_agreement,
-)
-from conftest import gaussian_kernels
+from helpers.agreement import written_out_agreement
+from helpers.kernels import ONE_GAUSSIAN, gaussian_kernels
+from helpers.views import inserted, named_blobs, one_hot, strangers, two_camps
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
 from mkclust.engine.agreement import ORDERS
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
@@ -32,12 +26,12 @@ from mkclust.methods.agreement import (
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
-ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+BANK = KernelBank(**ONE_GAUSSIAN)
 
 
 def stack_of(views, **options):
     """Return one Gaussian kernel per view, with its name."""
-    kernels = ONE_GAUSSIAN.fit_transform(list(views.values()))
+    kernels = BANK.fit_transform(list(views.values()))
     return as_stack(dict(zip(views, kernels, strict=True)), **options)
 
 

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agreeing import inserted, named_blobs, strangers, written_out_compromise
+from helpers.agreement import written_out_compromise
+from helpers.kernels import ONE_GAUSSIAN
+from helpers.views import inserted, named_blobs, strangers
 from mkclust import AgreementKKM, AnchoredMKKM, AverageKKM, KernelBank
 from mkclust.exceptions import NoAgreementWarning
 from mkclust.linalg import to_host
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
-ONE_GAUSSIAN = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+BANK = KernelBank(**ONE_GAUSSIAN)
 
 
 def kernels_of(views):
     """Return one Gaussian kernel per view, by name."""
-    return dict(
-        zip(views, ONE_GAUSSIAN.fit_transform(list(views.values())), strict=True)
-    )
+    return dict(zip(views, BANK.fit_transform(list(views.values())), strict=True))
 
 
 def check_that_nothing_changed(model, without, others):

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from conftest import blob_views, gaussian_kernels
+from helpers.kernels import gaussian_kernels
+from helpers.problems import FAMILIES, leading, projector, random_weights, raw
+from helpers.views import blob_views
 from mkclust import AgreementKKM, AnchoredMKKM, AverageKKM, SimpleMKKM
 from mkclust.methods import solve_anchored_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, leading, projector, random_weights, raw
 
 
 def blobs_in_the_subspace(rng, n, m, k):

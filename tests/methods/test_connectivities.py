@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import scipy.linalg
 
-from conftest import blob_views
-from graph_written_out import graph_of, links_of, lists_of
+from helpers.graph import graph_of, links_of, lists_of
+from helpers.views import blob_views
 from mkclust import AgreementKKM
 from mkclust.data import read_samples
 from mkclust.exceptions import UncoveredSamplesWarning

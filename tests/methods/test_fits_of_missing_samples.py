@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from agreeing import one_hot
+from helpers.views import one_hot
 from mkclust import SimpleMKKM, agreement
 from mkclust.data import read_samples
 from mkclust.exceptions import MissingViewsWarning, UncoveredSamplesWarning

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from helpers.problems import random_kernels, raw, symmetrized, top_eigenvalue_sum
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
-from problems import random_kernels, raw, symmetrized, top_eigenvalue_sum
 
 
 @pytest.mark.data

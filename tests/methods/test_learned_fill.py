@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
+from helpers.problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 from mkclust import MKKM, SimpleMKKM
 from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
@@ -16,7 +17,6 @@ from mkclust.methods.learned_fill import AlignedFills, regressed_fills
 from mkclust.methods.learned_rows import TRUST, LearnedRows, grams_of
 from mkclust.stack import as_stack
 from mkclust.stack.observed import observed_samples, with_maps
-from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
 pytestmark = pytest.mark.slow
 

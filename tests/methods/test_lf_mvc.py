@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from conftest import blob_views
+from helpers.problems import FAMILIES, leading, wishart
+from helpers.views import blob_views
 from mkclust import KernelBank
 from mkclust.linalg import polar_factor
 from mkclust.methods.lf_mvc import LFMVC, fuse, solve_lf_mvc
 from mkclust.stack import as_stack
-from problems import FAMILIES, leading, wishart
 
 RAW = {"center": False, "normalize": False}
 

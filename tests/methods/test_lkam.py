@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from helpers.problems import projector, random_kernels, raw
 from mkclust.methods import solve_lkam
 from mkclust.methods.localize import neighborhood_mask, neighborhood_size
-from problems import projector, random_kernels, raw
 
 
 def local_quantities(kernels, neighbors):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from conftest import gaussian_kernels
+from helpers.kernels import gaussian_kernels
+from helpers.problems import FAMILIES, raw
 from mkclust.methods.lmkkm import solve_lmkkm
 from mkclust.stack import as_stack
-from problems import FAMILIES, raw
 
 
 @pytest.mark.data

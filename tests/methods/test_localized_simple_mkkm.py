@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
+from helpers.cases import first_quick
+from helpers.problems import (
+    FAMILIES,
+    random_kernels,
+    random_weights,
+    raw,
+    top_eigenvalue_sum,
+)
 from mkclust import LocalizedSimpleMKKM, SimpleMKKM
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import neighborhood_size
 from mkclust.stack import as_stack
-from pairs import first_quick
-from problems import FAMILIES, random_kernels, random_weights, raw, top_eigenvalue_sum
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from conftest import blob_views
-from given_kernels import standardized
+from helpers.kernels import standardized
+from helpers.views import blob_views
 from mkclust import LMKKM, METHODS, ONKC, AverageKKM, KernelBank
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack

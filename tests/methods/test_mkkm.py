@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from helpers.problems import leading, projector, random_kernels, raw, unexplained
 from mkclust.methods import solve_average_kkm, solve_mkkm, solve_mkkm_mir
-from problems import leading, projector, random_kernels, raw, unexplained
 
 
 @pytest.mark.data

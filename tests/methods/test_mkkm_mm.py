@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from helpers.problems import golden_kernels, leading, random_kernels, raw, unexplained
 from mkclust import MKKMMM
 from mkclust.methods import solve_mkkm_mm, solve_mkkm_mm_saddle
-from problems import golden_kernels, leading, random_kernels, raw, unexplained
 
 
 @pytest.mark.data

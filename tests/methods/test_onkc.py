@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from conftest import gaussian_kernels
+from helpers.kernels import gaussian_kernels
+from helpers.problems import projector, raw, row_normalized_gram, symmetrized
 from mkclust.methods.onkc import ONKC, find_nearby_kernel, solve_onkc
 from mkclust.stack import as_stack
-from problems import projector, raw, row_normalized_gram, symmetrized
 
 RAW = {"center": False, "normalize": False}
 

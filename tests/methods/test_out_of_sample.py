@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from command_line import three_clusters
+from helpers.cli import three_clusters
 from mkclust import AgreementKKM, AnchoredMKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.exceptions import MissingViewsWarning
 from mkclust.kernels import Nystroem

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import own_methods
-from conftest import blob_views
+from helpers import methods as own_methods
+from helpers.views import blob_views
 from mkclust import cli, diagnose
 from mkclust.bench import PlanError, read_plan
 from mkclust.explain.report import report_html
@@ -71,8 +71,8 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
     ("method", "message"),
     [
         ("nowhere.at_all:Method", "cannot be imported (ModuleNotFoundError"),
-        ("own_methods:Powred", "Powered"),
-        ("own_methods:Demanding", "Demanding"),
+        ("helpers.methods:Powred", "Powered"),
+        ("helpers.methods:Demanding", "Demanding"),
         ("sklearn.cluster:KMeans", "MultipleKernelClusterer"),
     ],
 )
@@ -86,7 +86,7 @@ def test_a_class_that_cannot_cluster_is_refused_in_a_sentence(method, message):
 
 
 def test_a_plan_that_is_refused_has_imported_nothing(tmp_path, monkeypatch):
-    program = "import pathlib\nfrom own_methods import Powered\n"
+    program = "import pathlib\nfrom helpers.methods import Powered\n"
     program += "pathlib.Path('mark').touch()\n"
     (tmp_path / "marking.py").write_text(program)
     monkeypatch.chdir(tmp_path)

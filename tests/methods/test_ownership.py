@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from conftest import blob_views, gaussian_kernels
-from libraries import TORCH, as_library
+from helpers.arrays import TORCH, as_library
+from helpers.kernels import gaussian_kernels
+from helpers.views import blob_views
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem
 

@@ -25,13 +25,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mkclust
+from helpers.kinds import N, example
 from mkclust import METHODS, KernelBank, load_model, save_model, view
 from mkclust.exceptions import ModelVersionWarning
 from mkclust.kernels import Nystroem
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import FORMAT
 from mkclust.version import __version__, versions
-from views_by_kind import N, example
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from command_line import three_clusters
+from helpers.cli import three_clusters
 from mkclust import MKKM, AgreementKKM, AverageKKM, SimpleMKKM, load_model, save_model
 from mkclust.exceptions import OtherRangeWarning
 from mkclust.kernels import Nystroem

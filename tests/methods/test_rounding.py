@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics import adjusted_rand_score
 
+from helpers.methods import Powered
 from mkclust import (
     LFMVC,
     LMKKM,
@@ -27,7 +28,6 @@ from mkclust.methods import RelaxedClusterer
 from mkclust.methods.rounding import explained, kernel_of, root_of, round_partition
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import compared_rows, discretize
-from own_methods import Powered
 
 RELAXED = [
     name for name, method in METHODS.items() if issubclass(method, RelaxedClusterer)

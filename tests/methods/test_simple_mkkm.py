@@ -7,14 +7,15 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
+from helpers.cases import first_quick, slow
+from helpers.kernels import gaussian_kernels
+from helpers.problems import FAMILIES, random_weights, top_eigenvalue_sum
+from helpers.views import blob_views
 from mkclust import SimpleMKKM
 from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack
-from pairs import first_quick, slow
-from problems import FAMILIES, random_weights, top_eigenvalue_sum
 
 RAW = {"center": False, "normalize": False}
 SOLVERS = {"subspace": solve_simple_mkkm, "reduced-gradient": solve_reduced_gradient}

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import AgreementKKM, SimpleMKKM
 from mkclust.kernels import Nystroem
 from mkclust.plots import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
+from helpers.kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from mkclust.stack import as_stack
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from agreeing import written_out_agreement
-from given_kernels import Rows
+from helpers.agreement import written_out_agreement
+from helpers.kernels import Rows
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
 from mkclust.stack.compare import ALL_COMPARED, SOME_COMPARED, compare, draw

@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
-from libraries import LIBRARIES, as_library
+from helpers.arrays import LIBRARIES, as_library
 from mkclust.stack.discretize import assign, discretize, k_means, normalize_rows
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.neighbors import kneighbors_graph
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust.stack import as_stack
 
 N = 60

@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import METHODS, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem
 from mkclust.metrics import adjusted_rand_index

@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from conftest import blob_views
-from given_kernels import standardized, written_out
-from libraries import FOREIGN, LIBRARIES, as_library
+from helpers.arrays import FOREIGN, LIBRARIES, as_library
+from helpers.kernels import standardized, written_out
+from helpers.views import blob_views
 from mkclust.data.blocks import Block
 from mkclust.data.samples import as_blocks
 from mkclust.kernels import Linear, Nystroem

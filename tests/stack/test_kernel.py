@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
-from libraries import LIBRARIES, as_library, kind_of
+from helpers.arrays import LIBRARIES, as_library, kind_of
+from helpers.kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from mkclust.linalg import to_host
 from mkclust.stack import DenseKernel, Factored, Mix, as_stack
 from mkclust.stack.kernel import multiply

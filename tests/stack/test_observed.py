@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from libraries import LIBRARIES, as_library, kind_of
+from helpers.arrays import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
 from mkclust.stack.observed import Fill, SampleMap
 

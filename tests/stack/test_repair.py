@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import AverageKKM, SimpleMKKM
 
 pytestmark = pytest.mark.slow

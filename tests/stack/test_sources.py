@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from given_kernels import M, N, Rows, integer_kernels, on_disk, standardized
+from helpers.kernels import M, N, Rows, integer_kernels, on_disk, standardized
 from mkclust.stack import Source, as_stack
 
 

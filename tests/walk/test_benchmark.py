@@ -4,9 +4,9 @@ import multiprocessing
 
 import pytest
 
-from command_line import succeed
-from documentation import ROOT, commands
-from forked import get_forks
+from helpers.cli import succeed
+from helpers.docs import ROOT, commands
+from helpers.processes import get_forks
 from mkclust.bench.rows import read_rows
 
 pytestmark = pytest.mark.slow

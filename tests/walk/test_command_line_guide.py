@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from command_line import invoke
-from documentation import commands
+from helpers.cli import invoke
+from helpers.docs import commands
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from command_line import succeed
-from documentation import blocks, commands
+from helpers.cli import succeed
+from helpers.docs import blocks, commands
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from command_line import fail, succeed
-from documentation import blocks, commands
+from helpers.cli import fail, succeed
+from helpers.docs import blocks, commands
 from mkclust import AgreementKKM, load_model
 from mkclust.datasets import load
 

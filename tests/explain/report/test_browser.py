@@ -12,7 +12,7 @@ pytest.importorskip("selenium")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browsers import open_browser, show, wait
+from helpers.browser import open_browser, show, wait
 from mkclust import SimpleMKKM, write_report
 from mkclust.datasets import load
 

@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from conftest import blob_views
+from helpers.views import blob_views
 from mkclust import (
     METHODS,
     AgreementKKM,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from conftest import gaussian_kernels
+from helpers.kernels import gaussian_kernels
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from released.reduced_gradient import descend_as_released

@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from mkclust.stack import as_stack
-from problems import golden_kernels, projector
+from helpers.problems import golden_kernels, projector, raw
 from released.last_iterate import LastIterateMKKMMM, solve_kamm_a_last
-
-
-def raw(kernels):
-    return as_stack(kernels, center=False, normalize=False)
 
 
 @pytest.mark.data

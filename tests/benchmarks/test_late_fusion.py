@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from helpers.problems import projector
 from mkclust.methods.lf_mvc import fuse
-from problems import projector
 
 
 @pytest.mark.data

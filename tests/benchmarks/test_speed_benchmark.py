@@ -10,7 +10,7 @@ from speed.timing import take_turns
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TINY = ["--shrink", "40", "--repetitions", "2", "--pause", "0"]
 
 

@@ -9,7 +9,7 @@ import rounding
 from mkclust import METHODS
 from records import read_rows
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "benchmarks" / "results" / "rounding" / "rows.jsonl.gz"
 CELLS = ("unit", "components", "best", "taken")
 

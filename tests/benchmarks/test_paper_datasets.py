@@ -7,7 +7,7 @@ import pytest
 import scipy.io
 from scipy.spatial.distance import cdist
 
-from conftest import reference_folder
+from helpers.reference import reference_folder
 from mkclust import datasets
 from mkclust.datasets import CATALOG, DatasetError
 from mkclust.datasets.read import find_entry

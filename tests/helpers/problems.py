@@ -2,10 +2,9 @@
 
 import numpy as np
 
+from helpers.kernels import ONE_GAUSSIAN
 from mkclust import KernelBank
 from mkclust.stack import as_stack
-
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
 def raw(kernels):

@@ -5,6 +5,9 @@ from itertools import combinations, product
 
 import pytest
 
+# One method of each way to solve and to predict.
+REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
+
 
 def slow(*cases):
     """Return cases that only `make test-all` runs; a tuple is a case of several

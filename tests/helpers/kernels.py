@@ -1,10 +1,21 @@
-"""Kernels for tests of stacks, in several forms."""
+"""Kernels in the forms that users give them."""
 
 import numpy as np
 
+from helpers.views import blob_views
+from mkclust import KernelBank
 from mkclust.linalg import to_host
 
 N, M = 70, 3
+
+# Settings of a bank that makes one kernel for each view.
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+def gaussian_kernels(rng, **settings):
+    """Return one Gaussian kernel for each view of blobs, and the clusters."""
+    views, y = blob_views(rng, **settings)
+    return KernelBank(**ONE_GAUSSIAN).fit_transform(views), y
 
 
 def integer_kernels(n=N, m=M, n_features=30, seed=0):

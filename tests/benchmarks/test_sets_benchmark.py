@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import sets
-from conftest import reference_folder
+from helpers.reference import reference_folder
 from mkclust.datasets import DatasetError
 
 # Sizes of the clusters and the mean square of the columns, for seed 1. Rows of earlier

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "alignments.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "alignments.py"
 if not SCRIPT.exists():
     pytest.skip("the benchmarks are in the repository only", allow_module_level=True)
 spec = importlib.util.spec_from_file_location("alignments", SCRIPT)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from helpers.problems import random_kernels, row_normalized_gram
 from mkclust import LKAM, MKKMMiR
 from mkclust.stack import as_stack
-from problems import random_kernels, row_normalized_gram
 from released.linear_mix import LinearMixLKAM, LinearMixMKKMMiR
 
 

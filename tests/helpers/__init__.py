@@ -1,0 +1,1 @@
+"""What tests share: views, kernels, problems, computations written out, and tools."""
