@@ -44,7 +44,7 @@ imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests README.md
+	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests src README.md
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
