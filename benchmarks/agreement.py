@@ -24,8 +24,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from mkclust import METHODS
+from mkclust.agreements import measure_agreement
 from mkclust.kernels import default_bank
-from mkclust.methods.agreement import measure_agreement
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize

@@ -22,8 +22,8 @@ from dataclasses import replace
 import numpy as np
 
 from mkclust import KernelBank
-from mkclust.methods.agreement import measure_agreement, p_value_limit
-from mkclust.methods.mixture import Mixture
+from mkclust.agreements import measure_agreement, p_value_limit
+from mkclust.fit.mixture import Mixture
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize

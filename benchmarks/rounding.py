@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust import METHODS
-from mkclust.methods.rounding import ROUNDINGS
+from mkclust.fit.rounding import ROUNDINGS
 from records import JOBS, add_rows, parse, read_rows, rounded
 from sets import FAMILIES, REAL, TOUCHSTONE, load
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from mkclust import MKKMMM
 from mkclust.engine.simplex import best_response
-from mkclust.methods.mixture import Iterates, Mixture
+from mkclust.fit.mixture import Iterates, Mixture
 
 
 def alternate_to_the_cap(weights, relax, respond, *, tol, max_iter, order=np.inf):

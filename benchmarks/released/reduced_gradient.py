@@ -3,7 +3,7 @@
 import numpy as np
 
 from mkclust.engine.simplex import longest_step, reduced_direction
-from mkclust.methods.mixture import Mixture
+from mkclust.fit.mixture import Mixture
 
 GOLDEN = (1 + np.sqrt(5)) / 2
 # The largest change of a weight at which the routine stops.

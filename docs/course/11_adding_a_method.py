@@ -12,8 +12,7 @@ input, checks, kernels, k-means, labels, new samples.
 
 import numpy as np
 
-from mkclust.methods import InductiveClusterer
-from mkclust.methods.mixture import Mixture
+from mkclust.fit import InductiveClusterer, Mixture
 from mkclust.parameters import Number
 
 
@@ -54,7 +53,7 @@ class Powered(InductiveClusterer):
 
 # %%
 # ``_solve`` gets a stack of kernels, centered and scaled, and returns a
-# :class:`~mkclust.methods.Solution`. ``Mixture`` finds the leading eigenvectors of one
+# :class:`~mkclust.fit.Solution`. ``Mixture`` finds the leading eigenvectors of one
 # mix after another. That is all; the method now accepts the same input as the library's
 # own methods.
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.stability import stability
-    from mkclust.methods.persistence import load_model, save_model
+    from mkclust.fit.persistence import load_model, save_model
 
 __all__ = [
     "KAMMA",
@@ -86,9 +86,9 @@ _IMPORTED_LATER = {
     "describe": "mkclust.explain.describe",
     "diagnose": "mkclust.explain.diagnose",
     "estimate_memory": "mkclust.explain.memory",
-    "load_model": "mkclust.methods.persistence",
+    "load_model": "mkclust.fit.persistence",
     "sample_scores": "mkclust.explain.sample_scores",
-    "save_model": "mkclust.methods.persistence",
+    "save_model": "mkclust.fit.persistence",
     "stability": "mkclust.explain.stability",
     "suggest_n_clusters": "mkclust.explain.number_of_clusters",
     "to_anndata": "mkclust.explain.anndata",

@@ -15,7 +15,7 @@ import skops.io
 
 import mkclust
 from helpers.cli import fail, succeed, three_clusters
-from mkclust.methods.persistence import FORMAT
+from mkclust.fit.persistence import FORMAT
 from mkclust.stack.discretize import normalize_rows
 
 

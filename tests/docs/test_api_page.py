@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import mkclust
-from mkclust import datasets, exceptions, explain, kernels, methods, metrics
+from mkclust import datasets, exceptions, explain, fit, kernels, methods, metrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "index.rst"
 
@@ -29,6 +29,7 @@ PUBLIC = {
     datasets: datasets.__all__,
     exceptions: [name for name in vars(exceptions) if name.endswith("Warning")],
     explain: [name for name in explain.__all__ if name not in mkclust.__all__],
+    fit: fit.__all__,
     methods: [name for name in methods.__all__ if name not in mkclust.__all__],
     # From counts, or for labels of the library itself.
     metrics: [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mkclust import METHODS
-from mkclust.methods import InductiveClusterer
+from mkclust.fit import InductiveClusterer
 from mkclust.methods.simple_mkkm import CertifiedClusterer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"

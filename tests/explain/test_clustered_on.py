@@ -18,8 +18,8 @@ from mkclust import (
 )
 from mkclust.data import as_blocks
 from mkclust.explain.clustered_on import NOT_ALL
+from mkclust.fit.training_input import some_rows
 from mkclust.kernels import Nystroem
-from mkclust.methods.source import some_rows
 
 N = 300
 APPROXIMATIONS = [None, Nystroem(40)]

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
-from mkclust.methods.mixture import Mixture
+from mkclust.fit import InductiveClusterer, Mixture, MultipleKernelClusterer, Solution
 
 
 class Powered(InductiveClusterer):

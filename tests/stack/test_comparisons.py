@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from helpers.agreement import written_out_agreement
 from helpers.kernels import Rows
-from mkclust.methods.agreement import measure_agreement
+from mkclust.agreements import measure_agreement
 from mkclust.stack import as_stack
 from mkclust.stack.compare import ALL_COMPARED, SOME_COMPARED, compare, draw
 

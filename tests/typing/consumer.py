@@ -20,8 +20,9 @@ from mkclust.explain import (
     SampleScores,
 )
 from mkclust.explain.memory import MemoryEstimate
+from mkclust.fit import MultipleKernelClusterer, Solution
 from mkclust.kernels import Nystroem
-from mkclust.methods import MultipleKernelClusterer, Solution, solve_simple_mkkm
+from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import clustering_accuracy
 from mkclust.stack import Stack, as_stack
 

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
+from mkclust.fit.mixture import leading_sums
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.methods.mixture import leading_sums
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import symmetrized
 from mkclust.types import Float

@@ -14,9 +14,9 @@ import numpy as np
 from mkclust.bench.data import Prepared
 from mkclust.bench.plan import DatasetEntry, MethodEntry, Plan
 from mkclust.bench.rows import Row, best_settings, canonical
+from mkclust.fit import RelaxedClusterer, Solution
+from mkclust.fit.rounding import round_partition
 from mkclust.linalg import inner_products, to_host
-from mkclust.methods import RelaxedClusterer, Solution
-from mkclust.methods.rounding import round_partition
 from mkclust.metrics import scores
 
 # The facts of a data set that has not been read.

@@ -18,8 +18,9 @@ from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
 from mkclust.datasets.read import find_entry
 from mkclust.files import errors_of
-from mkclust.methods import METHODS, MultipleKernelClusterer
-from mkclust.methods.rounding import ROUNDINGS
+from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.rounding import ROUNDINGS
+from mkclust.methods import METHODS
 from mkclust.parameters import Choice, Count, Flag, Number, Rule
 from mkclust.text import did_you_mean
 

@@ -45,8 +45,8 @@ from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
+from mkclust.fit.persistence import save_model
 from mkclust.kernels.kinds import RULES
-from mkclust.methods.persistence import save_model
 from mkclust.text import count, did_you_mean, join_words
 
 

@@ -13,9 +13,10 @@ from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.stability import Stability, stability
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
-from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.methods import METHODS
 from mkclust.text import did_you_mean, join_words
 
 # Exact kernels are computed up to this number of samples, and this share of the memory,

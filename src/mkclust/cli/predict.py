@@ -15,9 +15,9 @@ from mkclust.cli.progress import session
 from mkclust.data.encode import table_of
 from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
-from mkclust.methods.coverage import DOUBTFUL
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.persistence import load_model
+from mkclust.fit.coverage import DOUBTFUL
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.persistence import load_model
 from mkclust.text import count, join_words
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.agreements import Agreement, limit_text, p_text
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.stability import Stability
-from mkclust.methods.agreement import Agreement, limit_text, p_text
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed

@@ -1,5 +1,6 @@
 """What a fitted model depends on, and what its clusters are."""
 
+from mkclust.agreements import Agreement
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.describe import Description
 from mkclust.explain.diagnose import Diagnosis, diagnose
@@ -7,8 +8,7 @@ from mkclust.explain.evidence import EvidenceOfClusters
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores
 from mkclust.explain.stability import Stability
-from mkclust.methods.agreement import Agreement
-from mkclust.methods.missingness import Missingness
+from mkclust.fit.missingness import Missingness
 
 __all__ = [
     "Agreement",

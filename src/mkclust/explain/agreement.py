@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from mkclust.agreements import Agreement, limit_rule, measure_agreement
+from mkclust.fit.steps import open_training, read_training
 from mkclust.methods import AverageKKM
-from mkclust.methods.agreement import Agreement, limit_rule, measure_agreement
 from mkclust.methods.anchors import drawn_part, needs_anchors
-from mkclust.methods.training import open_training, read_training
 
 # If samples are more than this, kernels are made of so many that are drawn.
 ALL_SAMPLES = 2048

@@ -22,9 +22,9 @@ from mkclust.explain.clustered_on import ClusteredView, clustered_views, why_clu
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
 from mkclust.explain.tables import AlignedTable, read_tables
+from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.embedding import UNCOVERED
 from mkclust.index import index_of
-from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.out_of_sample import UNCOVERED
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay
 from mkclust.text import join_words, p_of_draws, printable, text_table

@@ -28,11 +28,11 @@ from mkclust.explain.derived import (
     standard,
 )
 from mkclust.explain.fitted import kernel_source, samples_of_views
+from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.same_input import only_covered
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.same_input import only_covered
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array, issparse
 from mkclust.data.encode import of_categories
 from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
 from mkclust.explain.tables import AlignedTable, read_tables
+from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.kinds import RULES
-from mkclust.methods.same_input import is_approximated
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
 from mkclust.text import join_words, printable

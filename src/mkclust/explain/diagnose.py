@@ -7,28 +7,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mkclust.agreements import Agreement, p_text
+from mkclust.agreements.copies import COPY_ALIGNMENT
+from mkclust.agreements.result import FULL_WEIGHT_DIRECTIONS
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
 from mkclust.explain.fitted import check_fitted, integer_seed, unfitted_copy
 from mkclust.explain.parts import Parts
-from mkclust.linalg import select, to_device, to_host
-from mkclust.methods.agreement import (
-    COPY_ALIGNMENT,
-    FULL_WEIGHT_DIRECTIONS,
-    Agreement,
-    p_text,
-)
-from mkclust.methods.missingness import Missingness
-from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.rounding import root_of, root_of_gram
-from mkclust.methods.same_input import (
+from mkclust.fit.embedding import inverse
+from mkclust.fit.missingness import Missingness
+from mkclust.fit.rounding import root_of, root_of_gram
+from mkclust.fit.same_input import (
     is_approximated,
     known_again,
     open_again,
     read_again,
 )
+from mkclust.linalg import select, to_device, to_host
 from mkclust.metrics import agreement_of_labels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized

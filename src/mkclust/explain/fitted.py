@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.same_input import is_approximated
-from mkclust.methods.source import training_index
+from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.same_input import is_approximated
+from mkclust.fit.training_input import training_index
 
 
 def check_fitted(model: Any) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.fit.memory_checks import fit_bytes
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
-from mkclust.methods.memory_checks import fit_bytes
 from mkclust.parameters import Count, check_parameter
 from mkclust.stack.feature_maps import FIT_SAMPLES
 from mkclust.stack.features import product_bytes

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import helmert
 
 from mkclust.data import Samples
+from mkclust.fit.embedding import observed_part
+from mkclust.fit.steps import open_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import arrays_to_host, eigvalsh, is_sparse, to_host
-from mkclust.methods.out_of_sample import observed_part
-from mkclust.methods.training import open_samples
 from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.observed import observed_samples
 from mkclust.types import Float

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mkclust.agreements import Agreement
 from mkclust.data import Samples
 from mkclust.exceptions import silence
 from mkclust.explain.evidence import EvidenceOfClusters, Verdict, find_evidence
 from mkclust.explain.parts import Parts
 from mkclust.explain.stability import draw, seeded
+from mkclust.fit.neighborhoods import find_memberships
+from mkclust.fit.steps import MOST_WRITTEN, open_training
 from mkclust.graph import Cuts, Way, cut_alike, cut_for_all, list_sizes
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods import AgreementKKM, AverageKKM
-from mkclust.methods.agreement import Agreement
 from mkclust.methods.agreement_kkm import find_compromise
-from mkclust.methods.neighborhoods import find_memberships
-from mkclust.methods.training import MOST_WRITTEN, open_training
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words

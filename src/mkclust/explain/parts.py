@@ -8,11 +8,11 @@ import numpy as np
 from mkclust.data.check import check_view
 from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import unfitted_copy
+from mkclust.fit.same_input import is_approximated
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select
-from mkclust.methods.same_input import is_approximated
 
 
 class Parts:

@@ -13,9 +13,9 @@ from mkclust.exceptions import silence
 from mkclust.explain.clarity import DEPENDS, Clarity, Vary
 from mkclust.explain.fitted import check_fitted
 from mkclust.explain.parts import Parts
+from mkclust.fit.same_input import known_again
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.same_input import known_again
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.stack.feature_maps import seeds_of

@@ -4,11 +4,10 @@ AgreementKKM, the recommended one, cuts its clusters from a graph of neighborhoo
 any number of samples; the others are kernel k-means.
 """
 
+from mkclust.fit.base import MultipleKernelClusterer
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
 from mkclust.methods.average import AverageKKM, solve_average_kkm
-from mkclust.methods.base import MultipleKernelClusterer, RelaxedClusterer
-from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
@@ -26,7 +25,6 @@ from mkclust.methods.simple_mkkm import (
     solve_reduced_gradient,
     solve_simple_mkkm,
 )
-from mkclust.methods.solution import Solution
 
 __all__ = [
     "KAMMA",
@@ -42,13 +40,9 @@ __all__ = [
     "AgreementKKM",
     "AnchoredMKKM",
     "AverageKKM",
-    "InductiveClusterer",
     "LocalizedSimpleMKKM",
     "MKKMMiR",
-    "MultipleKernelClusterer",
-    "RelaxedClusterer",
     "SimpleMKKM",
-    "Solution",
     "solve_agreement_kkm",
     "solve_anchored_mkkm",
     "solve_average_kkm",

@@ -6,10 +6,21 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.agreements import Agreement, measure_agreement
 from mkclust.data.samples import Samples
+from mkclust.fit.embedding import Extension
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.neighborhoods import (
+    NeighborhoodExtension,
+    find_clusters,
+    mixed_among,
+    sampled_alignments,
+)
+from mkclust.fit.same_input import known_again, only_covered
+from mkclust.fit.solution import Solution
+from mkclust.fit.steps import learn
 from mkclust.linalg import to_device, to_host
 from mkclust.linalg.sparse_rows import spread_links
-from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.anchors import (
     embed_in_blocks,
     graph_of,
@@ -18,17 +29,6 @@ from mkclust.methods.anchors import (
     learn_from_anchors,
     needs_anchors,
 )
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.neighborhoods import (
-    NeighborhoodExtension,
-    find_clusters,
-    mixed_among,
-    sampled_alignments,
-)
-from mkclust.methods.out_of_sample import Extension
-from mkclust.methods.same_input import known_again, only_covered
-from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn
 from mkclust.parameters import Allowed, Choice, Count, Either
 from mkclust.stack import Stack
 from mkclust.stack.features import with_active_views

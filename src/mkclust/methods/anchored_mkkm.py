@@ -8,18 +8,18 @@ from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
+from mkclust.fit.embedding import inverse
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import EIGEN_TOLERANCE
+from mkclust.fit.rounding import root_of_gram
+from mkclust.fit.solution import Solution
 from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, find_compromise
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import EIGEN_TOLERANCE
-from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.rounding import root_of_gram
 from mkclust.methods.simple_mkkm import (
     CertifiedClusterer,
     SimpleMKKM,
     solve_simple_mkkm,
 )
-from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Mix, Stack
 from mkclust.stack.discretize import discretize

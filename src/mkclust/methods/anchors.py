@@ -19,12 +19,12 @@ from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import silence
+from mkclust.fit.embedding import UNCOVERED, warn_of_uncovered
+from mkclust.fit.missingness import measure_missingness
+from mkclust.fit.neighborhoods import orthonormalized, stacked
+from mkclust.fit.steps import learn
 from mkclust.graph import Graph, cut, scaled_factor
 from mkclust.linalg import is_foreign, ranges
-from mkclust.methods.missingness import measure_missingness
-from mkclust.methods.neighborhoods import orthonormalized, stacked
-from mkclust.methods.out_of_sample import UNCOVERED, warn_of_uncovered
-from mkclust.methods.training import learn
 from mkclust.stack.discretize import assign
 from mkclust.types import Float
 

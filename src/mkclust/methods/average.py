@@ -1,10 +1,10 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.inductive import InductiveClusterer
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import Mixture
+from mkclust.fit.solution import Solution
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
-from mkclust.methods.mixture import Mixture
-from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 
 

@@ -9,11 +9,11 @@ from mkclust.engine.simplex import (
     longest_step,
     reduced_direction,
 )
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture, alternate
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import Mixture, alternate
+from mkclust.fit.solution import Solution
 from mkclust.methods.simple_mkkm import SimpleMKKM
-from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Float
 

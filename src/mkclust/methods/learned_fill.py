@@ -50,9 +50,9 @@ from typing import Literal
 
 import numpy as np
 
+from mkclust.fit.learned_rows import grams_of
+from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, to_device, to_host
-from mkclust.methods.learned_rows import grams_of
-from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.stack.observed import Fill, SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float

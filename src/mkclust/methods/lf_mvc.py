@@ -6,13 +6,13 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.documentation import COSINES
+from mkclust.fit.embedding import inverse
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import EIGEN_TOLERANCE
+from mkclust.fit.solution import Solution
 from mkclust.linalg import hstack, namespace, polar_factor, to_device, to_host
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.documentation import COSINES
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import EIGEN_TOLERANCE
-from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack
 from mkclust.types import Array, Float

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import ClassVar
 
+from mkclust.fit.solution import Solution
 from mkclust.methods.localize import LocalizedClusterer, Neighbors, localize
 from mkclust.methods.mkkm_mir import descend_regularized
-from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
 

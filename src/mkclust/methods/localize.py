@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mkclust.exceptions import warn
+from mkclust.fit.base import RelaxedClusterer
 from mkclust.linalg import (
     astype,
     empty,
@@ -16,7 +17,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.nearest import kth_smallest
-from mkclust.methods.base import RelaxedClusterer
 from mkclust.parameters import Allowed, Choice, Count, Either, Rule
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from mkclust.engine.simplex import drop_small, minimize_quadratic
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture, descend
-from mkclust.methods.solution import Solution
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import Mixture, descend
+from mkclust.fit.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
 from mkclust.types import Float

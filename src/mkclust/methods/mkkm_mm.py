@@ -6,11 +6,11 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.documentation import LARGE_WEIGHT
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.mixture import Mixture, alternate
-from mkclust.methods.solution import Solution
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.documentation import LARGE_WEIGHT
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import Mixture, alternate
+from mkclust.fit.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
 from mkclust.types import Float

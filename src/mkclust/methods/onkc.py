@@ -8,6 +8,9 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.exceptions import warn
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.mixture import EIGEN_TOLERANCE
+from mkclust.fit.solution import Solution
 from mkclust.linalg import (
     copy_array,
     namespace,
@@ -18,9 +21,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.mixture import EIGEN_TOLERANCE
-from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack
 from mkclust.stack.kernel import row_blocks

@@ -11,15 +11,15 @@ from mkclust.engine.eigen import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.exceptions import WeightsWarning, warn
+from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit.documentation import LARGE_WEIGHT
+from mkclust.fit.embedding import observed_of
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.mixture import Mixture
+from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, precision_of, to_device
 from mkclust.methods.agreement_kkm import activate
-from mkclust.methods.base import RelaxedClusterer
-from mkclust.methods.documentation import LARGE_WEIGHT
-from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
-from mkclust.methods.mixture import Mixture
-from mkclust.methods.out_of_sample import observed_of
-from mkclust.methods.solution import Solution
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack

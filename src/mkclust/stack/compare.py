@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     namespace,
     pair_ranges,
@@ -26,6 +25,33 @@ ALL_COMPARED = 2048
 # If there are more, this many are drawn: enough to tell two kernels that share one
 # percent of their variation from chance.
 SOME_COMPARED = 1024
+# With three samples nothing is left of U-centered kernels.
+FEWEST_SAMPLES = 4
+# A kernel whose squared U-centered norm is below this share of its entries' is a
+# multiple of the identity, up to rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class OffDiagonalProducts:
+    """Inner products of pairs of kernels without their diagonals."""
+
+    n_samples: int
+    products: Float  # Tr(K_p K_q) of the kernels with zero diagonals, (m, m)
+    row_products: Float  # inner products of their row sums, 1^T K_p K_q 1, (m, m)
+    totals: Float  # sums of their entries, (m,)
+    traces: Float  # of the kernels as they are, (m,)
+
+    def unbiased(self) -> Float:
+        """Return the inner products u_pq of the U-centered kernels, (m, m)."""
+        n = self.n_samples
+        if n < FEWEST_SAMPLES:
+            return np.zeros_like(self.products)
+        totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
+        u = self.products + totals - 2 / (n - 2) * self.row_products
+        lost = np.diag(u) <= ROUNDING * np.diag(self.products)
+        u[lost, :] = u[:, lost] = 0.0
+        return u / (n * (n - 3))
 
 
 def draw(n: int, count: int, seed: int = 0) -> np.ndarray:

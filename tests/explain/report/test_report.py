@@ -35,8 +35,8 @@ from mkclust import (
 from mkclust.explain.report import report_html
 from mkclust.explain.report.collect import collect
 from mkclust.explain.stability import stability
+from mkclust.fit.same_input import read_again
 from mkclust.kernels import Nystroem
-from mkclust.methods.same_input import read_again
 from mkclust.metrics import scores
 from mkclust.stack.discretize import compared_rows
 from mkclust.text import spreadsheet_text

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mkclust.explain.report.collect import ReportData
-from mkclust.methods.same_input import is_approximated
+from mkclust.fit.same_input import is_approximated
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.text import count, join_words
 

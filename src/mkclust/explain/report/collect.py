@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mkclust.agreements import Agreement
 from mkclust.data import Samples
 from mkclust.exceptions import silence
 from mkclust.explain.annotate import Annotation, annotate
@@ -18,12 +19,11 @@ from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
+from mkclust.fit.same_input import is_approximated, known_again
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM
-from mkclust.methods.agreement import Agreement
-from mkclust.methods.same_input import is_approximated, known_again
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
 

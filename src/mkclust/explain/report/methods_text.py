@@ -7,7 +7,7 @@ import numpy as np
 
 from mkclust.explain.fitted import kernel_source
 from mkclust.explain.report.collect import ReportData
-from mkclust.methods.same_input import is_approximated
+from mkclust.fit.same_input import is_approximated
 from mkclust.text import count, join_words
 
 # How samples that views lack were compared, by the parameter `missing_views`.

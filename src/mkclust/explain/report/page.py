@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mkclust.agreements import p_text
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import ReportData, collect
 from mkclust.explain.report.methods_text import methods_paragraph
 from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
-from mkclust.methods import AgreementKKM, AverageKKM, InductiveClusterer
-from mkclust.methods.agreement import p_text
-from mkclust.methods.base import COMMON
-from mkclust.methods.same_input import is_approximated
+from mkclust.fit import InductiveClusterer
+from mkclust.fit.base import COMMON
+from mkclust.fit.same_input import is_approximated
+from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.version import versions
 

@@ -17,8 +17,6 @@ References
    Dependence Maximization. JMLR 13, 2012. Eq. 5.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import gammaincc
 
@@ -30,37 +28,12 @@ from mkclust.linalg import (
     sum_of_squares,
     to_host,
 )
+from mkclust.stack.compare import FEWEST_SAMPLES, OffDiagonalProducts
 from mkclust.types import Array, Float
 
-FEWEST_SAMPLES = 4  # with three nothing is left of U-centered kernels
-# A kernel whose squared U-centered norm is below this share of its entries' is a
-# multiple of the identity, up to rounding.
-ROUNDING = 1e-12
 # Orders of the samples of each of two kernels, the given one included: more than
 # 200,000 pairs, so that twice a p-value can be below 1e-5.
 ORDERS = 448
-
-
-@dataclass(frozen=True)
-class OffDiagonalProducts:
-    """Inner products of pairs of kernels without their diagonals."""
-
-    n_samples: int
-    products: Float  # Tr(K_p K_q) of the kernels with zero diagonals, (m, m)
-    row_products: Float  # inner products of their row sums, 1^T K_p K_q 1, (m, m)
-    totals: Float  # sums of their entries, (m,)
-    traces: Float  # of the kernels as they are, (m,)
-
-    def unbiased(self) -> Float:
-        """Return the inner products u_pq of the U-centered kernels, (m, m)."""
-        n = self.n_samples
-        if n < FEWEST_SAMPLES:
-            return np.zeros_like(self.products)
-        totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
-        u = self.products + totals - 2 / (n - 2) * self.row_products
-        lost = np.diag(u) <= ROUNDING * np.diag(self.products)
-        u[lost, :] = u[:, lost] = 0.0
-        return u / (n * (n - 3))
 
 
 def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:

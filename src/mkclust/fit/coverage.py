@@ -13,11 +13,11 @@ import numpy as np
 
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
+from mkclust.fit.embedding import observed_part
+from mkclust.fit.neighborhoods import NewSamples, kernel_blocks
 from mkclust.graph import MixAndViews
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest
-from mkclust.methods.neighborhoods import NewSamples, kernel_blocks
-from mkclust.methods.out_of_sample import observed_part
 from mkclust.stack import Observed, Stack, Standardization
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows

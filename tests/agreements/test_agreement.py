@@ -15,14 +15,14 @@ from helpers.agreement import written_out_agreement
 from helpers.kernels import ONE_GAUSSIAN, gaussian_kernels
 from helpers.views import inserted, named_blobs, one_hot, strangers, two_camps
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
-from mkclust.engine.agreement import ORDERS
-from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
-from mkclust.methods.agreement import (
+from mkclust.agreements import (
     limit_rule,
     measure_agreement,
     p_text,
     p_value_limit,
 )
+from mkclust.agreements.alignments import ORDERS
+from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from mkclust.agreements import measure_agreement
 from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
@@ -23,6 +24,29 @@ from mkclust.exceptions import (
     OrderWarning,
     warn,
 )
+from mkclust.fit.embedding import (
+    UNCOVERED,
+    embedded_rows,
+    observed_of,
+    used_kernels,
+    warn_of_uncovered,
+    without_entries,
+)
+from mkclust.fit.memory_checks import (
+    require_memory_for_features,
+    require_memory_for_views,
+)
+from mkclust.fit.missingness import measure_missingness
+from mkclust.fit.mixture import leading_shares
+from mkclust.fit.rounding import Form, Rounded, round_partition
+from mkclust.fit.solution import Solution
+from mkclust.fit.training_input import (
+    LAZY,
+    FromFeatures,
+    FromKernels,
+    FromViews,
+    some_rows,
+)
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, with_components
@@ -31,24 +55,6 @@ from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
-from mkclust.methods.agreement import measure_agreement
-from mkclust.methods.memory_checks import (
-    require_memory_for_features,
-    require_memory_for_views,
-)
-from mkclust.methods.missingness import measure_missingness
-from mkclust.methods.mixture import leading_shares
-from mkclust.methods.out_of_sample import (
-    UNCOVERED,
-    embedded_rows,
-    observed_of,
-    used_kernels,
-    warn_of_uncovered,
-    without_entries,
-)
-from mkclust.methods.rounding import Form, Rounded, round_partition
-from mkclust.methods.solution import Solution
-from mkclust.methods.source import LAZY, FromFeatures, FromKernels, FromViews, some_rows
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign, count_clusters
 from mkclust.stack.features import compress

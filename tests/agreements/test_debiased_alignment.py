@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, hypergeom, norm
 
-from mkclust.engine.agreement import (
+from mkclust.agreements.alignments import (
     OffDiagonalProducts,
     debiased_alignments,
     effective_directions,

@@ -14,8 +14,8 @@ from mkclust.engine.certificate import (
     search_key,
 )
 from mkclust.engine.eigen import Relaxation, relax
+from mkclust.fit.solution import Solution
 from mkclust.linalg import inner_products, precision_of
-from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
 

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.engine.eigen import Relaxation
+from mkclust.fit.embedding import Extension, Similarities, is_training
+from mkclust.fit.mixture import leading_sums
 from mkclust.graph import (
     Cut,
     KernelBlock,
@@ -29,8 +31,6 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.threads import in_threads
-from mkclust.methods.mixture import leading_sums
-from mkclust.methods.out_of_sample import Extension, Similarities, is_training
 from mkclust.stack import Observed, Source, Stack
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.compare import among_compared, compared_samples

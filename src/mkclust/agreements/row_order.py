@@ -1,6 +1,6 @@
 """Whether what kernels share may come from the order of their rows alone.
 
-The p-values of `mkclust.engine.agreement` hold for exchangeable rows. Rows in time
+The p-values of `mkclust.agreements.alignments` hold for exchangeable rows. Rows in time
 order are not: two independent series, trends or periods are alike, because both follow
 their rows. Two questions tell such an order from groups that rows are sorted by.
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dct
 
-from mkclust.engine.agreement import (
+from mkclust.agreements.alignments import (
     leading_shares,
     p_values,
     permutation_scores,

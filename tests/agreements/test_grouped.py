@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from mkclust.engine.grouped import (
+from mkclust.agreements.grouped import (
     compare_within_groups,
     draw_equally,
     draw_members,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.exceptions import ModelVersionWarning, warn
 from mkclust.files import errors_of, write_atomically
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.fit.base import MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.version import __version__, versions
 
@@ -27,6 +27,8 @@ SUFFIX = ".skops"
 TRUSTED_PACKAGES = (
     "mkclust.kernels.",
     "mkclust.methods.",
+    "mkclust.fit.",
+    "mkclust.agreements.",
     "mkclust.data.",
     "mkclust.stack.",
     "mkclust.graph.",

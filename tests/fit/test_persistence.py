@@ -28,9 +28,9 @@ import mkclust
 from helpers.kinds import N, example
 from mkclust import METHODS, KernelBank, load_model, save_model, view
 from mkclust.exceptions import ModelVersionWarning
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit.persistence import FORMAT
 from mkclust.kernels import Nystroem
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.persistence import FORMAT
 from mkclust.version import __version__, versions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -62,7 +62,7 @@ class Missingness:
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.methods.missingness import measure_missingness
+    >>> from mkclust.fit.missingness import measure_missingness
     >>> labels = np.repeat([0, 1, 2], 40)
     >>> observed = np.ones((120, 2), dtype=bool)
     >>> observed[85:, 1] = False

@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.fit.solution import Solution
 from mkclust.linalg import precision_of, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.solution import Solution
 from mkclust.stack import Kernel, Stack
 from mkclust.stack.discretize import count_members, discretize
 from mkclust.types import Array, Float

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from helpers.cli import three_clusters
 from mkclust import MKKM, AgreementKKM, AverageKKM, SimpleMKKM, load_model, save_model
 from mkclust.exceptions import OtherRangeWarning
+from mkclust.fit.ranges import find_outside
 from mkclust.kernels import Nystroem
-from mkclust.methods.ranges import find_outside
 
 MODELS = [
     AgreementKKM(3, random_state=0),

@@ -8,11 +8,11 @@ from sklearn.base import clone
 
 from mkclust.data.samples import Samples
 from mkclust.exceptions import silence
+from mkclust.fit.embedding import observed_part
+from mkclust.fit.steps import PER_SAMPLE, open_samples
+from mkclust.fit.training_input import OTHER_SAMPLES
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
-from mkclust.methods.out_of_sample import observed_part
-from mkclust.methods.source import OTHER_SAMPLES
-from mkclust.methods.training import PER_SAMPLE, open_samples
 from mkclust.stack import Stack
 from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.observed import with_maps

@@ -12,16 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
-from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
-from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.coverage import (
+from mkclust.fit.base import MultipleKernelClusterer
+from mkclust.fit.coverage import (
     nearness_by_features,
     nearness_of_new,
     references_of,
 )
-from mkclust.methods.learned_rows import LearnedRows, grams_of, learn_regressions
-from mkclust.methods.out_of_sample import (
+from mkclust.fit.embedding import (
     UNCOVERED,
     Extension,
     embedded_rows,
@@ -30,8 +27,11 @@ from mkclust.methods.out_of_sample import (
     warn_of_uncovered,
     without_entries,
 )
-from mkclust.methods.ranges import warn_of_other_ranges
-from mkclust.methods.solution import Solution
+from mkclust.fit.learned_rows import LearnedRows, grams_of, learn_regressions
+from mkclust.fit.ranges import warn_of_other_ranges
+from mkclust.fit.solution import Solution
+from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.parameters import learned
 from mkclust.stack import Stack
 from mkclust.stack.kernel import multiply

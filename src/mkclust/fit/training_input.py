@@ -14,6 +14,9 @@ from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.exceptions import MissingViewsWarning, warn
+from mkclust.fit.embedding import UNCOVERED, Extension, Similarities
+from mkclust.fit.memory_checks import require_memory_beside_kernels
+from mkclust.fit.neighborhoods import NeighborhoodExtension
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.bank import match_views
@@ -29,9 +32,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.sparse_rows import row_width
-from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.neighborhoods import NeighborhoodExtension
-from mkclust.methods.out_of_sample import UNCOVERED, Extension, Similarities
 from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
 from mkclust.stack.feature_maps import PreparedMap
 from mkclust.text import join_words

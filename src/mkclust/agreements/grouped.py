@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mkclust.engine.agreement import FEWEST_SAMPLES, u_centered
+from mkclust.agreements.alignments import FEWEST_SAMPLES, u_centered
 from mkclust.types import Float
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.agreements import Agreement
 from mkclust.engine.certificate import Certificate
 from mkclust.engine.eigen import Relaxation
-from mkclust.methods.agreement import Agreement
 from mkclust.stack import Kernel, Stack
 from mkclust.types import Array, Float
 

@@ -9,21 +9,21 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.agreements import Agreement
 from mkclust.data.check import n_dims
 from mkclust.data.options import TABLE_RULES, TableOptions
 from mkclust.data.samples import Samples
 from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import ClusterNumberWarning, warn
+from mkclust.fit.documentation import COSINES, MIXING_WEIGHT, SUM, fill
+from mkclust.fit.embedding import Extension, observed_of
+from mkclust.fit.rounding import ROUNDINGS
+from mkclust.fit.same_input import mixed_kernel
+from mkclust.fit.solution import Solution
+from mkclust.fit.steps import learn, read_training
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
 from mkclust.linalg import arrays_to_host, to_host
-from mkclust.methods.agreement import Agreement
-from mkclust.methods.documentation import COSINES, MIXING_WEIGHT, SUM, fill
-from mkclust.methods.out_of_sample import Extension, observed_of
-from mkclust.methods.rounding import ROUNDINGS
-from mkclust.methods.same_input import mixed_kernel
-from mkclust.methods.solution import Solution
-from mkclust.methods.training import learn, read_training
 from mkclust.parameters import (
     Allowed,
     Choice,
@@ -59,7 +59,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
     ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution,
     labels, *further)``, with the labels of further partitions that it asked for in
-    ``_further``. Its docstring may name sections of ``mkclust.methods.documentation``.
+    ``_further``. Its docstring may name sections of ``mkclust.fit.documentation``.
     Reports, displays and the command line describe a method by the attributes of its
     class.
     """

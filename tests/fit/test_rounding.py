@@ -22,10 +22,10 @@ from mkclust import (
     save_model,
 )
 from mkclust.exceptions import WeightsWarning
+from mkclust.fit import RelaxedClusterer
+from mkclust.fit.rounding import explained, kernel_of, root_of, round_partition
 from mkclust.kernels import Nystroem
 from mkclust.kernels.maps import Linear
-from mkclust.methods import RelaxedClusterer
-from mkclust.methods.rounding import explained, kernel_of, root_of, round_partition
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import compared_rows, discretize
 
@@ -173,7 +173,7 @@ def test_rows_of_unit_length_are_clustered_as_they_always_were():
 def test_few_rows_decide_for_many_and_all_are_clustered(monkeypatch):
     X = grams(unequal()[0])
     expected = AverageKKM(2, rounding="components", random_state=0).fit(X)
-    monkeypatch.setattr("mkclust.methods.rounding.MANY_ROWS", 100)
+    monkeypatch.setattr("mkclust.fit.rounding.MANY_ROWS", 100)
     model = AverageKKM(2, random_state=0).fit(X)
     assert model.rounding_ == "components"
     np.testing.assert_array_equal(model.labels_, expected.labels_)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import UncoveredSamplesWarning, warn
+from mkclust.fit.learned_rows import LearnedRows
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -20,7 +21,6 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.methods.learned_rows import LearnedRows
 from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply

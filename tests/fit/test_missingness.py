@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mkclust.methods.missingness import LEVEL, measure_missingness
+from mkclust.fit.missingness import LEVEL, measure_missingness
 
 
 def observed_at_random(rng, n_samples, n_views, rate):

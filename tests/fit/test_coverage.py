@@ -16,9 +16,9 @@ from mkclust import (
 )
 from mkclust.datasets import load
 from mkclust.exceptions import UncoveredSamplesWarning
+from mkclust.fit.coverage import DOUBTFUL, NEAREST
+from mkclust.fit.inductive import InductiveClusterer
 from mkclust.kernels import Nystroem
-from mkclust.methods.coverage import DOUBTFUL, NEAREST
-from mkclust.methods.inductive import InductiveClusterer
 
 INDUCTIVE = [
     name for name, method in METHODS.items() if issubclass(method, InductiveClusterer)

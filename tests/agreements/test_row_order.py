@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkclust.engine.row_order import (
+from mkclust.agreements.row_order import (
     Rows,
     alike_if_shifted,
     may_be_by_order,

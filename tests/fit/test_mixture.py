@@ -1,6 +1,6 @@
 import numpy as np
 
-from mkclust.methods.mixture import alternate
+from mkclust.fit.mixture import alternate
 
 
 def run(answers, values=None, **options):

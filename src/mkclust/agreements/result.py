@@ -1,115 +1,23 @@
 """Which views agree, which agree clearly with no other one, and which are copies."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from mkclust.engine.agreement import (
-    FEWEST_SAMPLES,
-    ORDERS,
-    are_localized,
-    debiased_alignments,
-    effective_directions,
-    leading_shares,
-    p_values,
-    permutation_scores,
-    row_kurtoses,
-    simulated_p_value,
-)
-from mkclust.engine.grouped import (
-    compare_within_groups,
-    draw_equally,
-    draw_members,
-    orders_within_groups,
-)
-from mkclust.engine.row_order import (
-    Rows,
-    may_be_by_order,
-    neighboring_rows,
-    spread_rows,
-)
-from mkclust.linalg import to_host
-from mkclust.stack import Stack
-from mkclust.stack.compare import Comparison, compare, draw
+from mkclust.agreements.copies import can_be_copies, components
+from mkclust.agreements.limits import limit_text, p_text, p_value_limit
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# The p-value below which two views agree, times the square of the number of samples,
-# ...
-LIMIT_TIMES_SQUARE = 1.5
-# ... if it is not lower or higher than these.
-LOWEST_LIMIT, HIGHEST_LIMIT = 1e-5, 1e-3
-# Two kernels with a larger alignment are copies.
-COPY_ALIGNMENT = 0.99
-# Copies have all samples in common, or at least this number: fewer can be alike by
-# chance.
-FEWEST_FOR_COPIES = 24
 # A view that agrees with the others by less than this share of the median has less
 # weight, in proportion. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS_SHARE = 0.6
 # Fewer effective directions mean less weight: a column of two levels has 1, tables
 # mostly over 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
-# Samples for the leading direction of a kernel, and for simulated p-values.
-JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
-# Samples of which the means of groups are compared.
-GROUPED_SAMPLES = 1024
-
-
-def p_value_limit(n_samples: Any) -> Any:
-    """Return the p-value below which two views agree: `limit_rule` in numbers.
-
-    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views:
-    a view that agrees with none must not exclude another.
-    """
-    limits = LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0) ** 2
-    return np.clip(limits, LOWEST_LIMIT, HIGHEST_LIMIT)
-
-
-def limit_rule() -> str:
-    """Return in words the p-value below which two views agree.
-
-    >>> limit_rule()  # doctest: +NORMALIZE_WHITESPACE
-    '1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5
-    (from 388 on)'
-    """
-    last_high = math.floor(math.sqrt(LIMIT_TIMES_SQUARE / HIGHEST_LIMIT))
-    first_low = math.ceil(math.sqrt(LIMIT_TIMES_SQUARE / LOWEST_LIMIT))
-    highest, lowest = (
-        f"{each:.0e}".replace("e-0", "e-") for each in (HIGHEST_LIMIT, LOWEST_LIMIT)
-    )
-    return (
-        f"{LIMIT_TIMES_SQUARE} / n^2 for n samples, but at most {highest} (up to "
-        f"{last_high} samples) and at least {lowest} (from {first_low} on)"
-    )
-
-
-# The smallest p-values by shuffled samples, and the smallest twice such ones.
-LEAST_SHUFFLED = (1 / ORDERS**2, 2 / ORDERS**2)
-
-
-def p_text(value: float, sign: str = "") -> str:
-    """Return a p-value in one digit after a sign; as a bound if it is one.
-
-    Those in the far tail are "<1e-16", and the smallest that shuffled samples give have
-    "<=" as their sign.
-    """
-    if value < 1e-16:
-        return "<1e-16"
-
-    is_least = any(math.isclose(value, least) for least in LEAST_SHUFFLED)
-    return f"{'<= ' if is_least else sign}{value:.1g}"
-
-
-def limit_text(value: float) -> str:
-    """Return the limit of a p-value in one digit."""
-    return f"{value:.1g}"
 
 
 class Evidence(NamedTuple):
@@ -224,7 +132,7 @@ class Agreement:
         """Kernels that agree, even through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
         links = (self.p_values < self.limits) | ~self._are_other_views
-        number = _components(links[np.ix_(kernels, kernels)])
+        number = components(links[np.ix_(kernels, kernels)])
         groups = [kernels[number == each].tolist() for each in np.unique(number)]
 
         def rank(group: list[int]) -> tuple[int, float]:
@@ -311,7 +219,7 @@ class Agreement:
         part = np.ix_(group, group)
         others = self._are_other_views[part]
         sizes = (~others).sum(axis=1)
-        known = others & _can_be_copies(self.pair_samples)[part]
+        known = others & can_be_copies(self.pair_samples)[part]
         known = np.where(known.any(axis=1, keepdims=True), known, others)
         agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
         # A pair with few samples in common counts as the others of the kernel do on
@@ -512,179 +420,3 @@ class Agreement:
         return AgreementDisplay(
             kernel_names=self.names, alignments=self.alignments, weights=self.weights()
         ).plot(ax)
-
-
-def measure_agreement(stack: Stack) -> Agreement:
-    """Return how the kernels of a stack agree, in one pass over them."""
-    m = stack.n_kernels
-    norms, directions, n_common = np.zeros(m), np.zeros(m), np.zeros((m, m), int)
-    alignments, scores, likely, lowest, by_order = np.zeros((5, m, m))
-    compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
-    for each, found, lengths in compared:
-        if each.first == each.second:  # on all the samples that these kernels have
-            norms[list(each.first)] = lengths
-            directions[list(each.first)] = effective_directions(each.products, lengths)
-        _insert(n_common, each, np.full_like(found, each.n_samples))
-        _insert(alignments, each, found)
-        _insert(scores, each, permutation_scores(found, each.n_samples))
-    views = _independent_views(alignments, stack.views, n_common)
-    are_groups_compared = False
-    for each, found, lengths in compared:
-        kernels = list(each.kernels)
-        # A kernel that is zero off its diagonal agrees with none.
-        tested = views[kernels, None] != views[kernels]
-        tested &= np.outer(lengths, lengths) > 0
-        if stack.groups is None:
-            of_pairs, of_copies = _p_values(each, found, tested)
-        else:
-            of_groups = _p_values_of_groups(each, stack.groups[each.samples], tested)
-            of_pairs, of_copies, enough = of_groups
-            are_groups_compared |= enough
-        _insert(likely, each, of_pairs)
-        _insert(lowest, each, of_copies)
-        _insert(by_order, each, _may_be_by_order(each, of_pairs))
-    return Agreement(
-        names=stack.names,
-        views=tuple(map(int, stack.views)),
-        independent_views=views,
-        n_samples=int(n_common.max()),
-        alignments=alignments,
-        norms=norms,
-        directions=directions,
-        scores=scores,
-        p_values=likely,
-        lowest_p_values=lowest,
-        pair_samples=n_common,
-        by_order=by_order > 0,
-        n_sample_groups=None if stack.groups is None else len(np.unique(stack.groups)),
-        are_groups_compared=are_groups_compared,
-    )
-
-
-def _p_values(
-    comparison: Comparison, alignments: Float, tested: np.ndarray
-) -> tuple[Float, Float]:
-    """Return the p-values of alignments and of copies, (c, c); one if not tested."""
-    if not tested.any():
-        return np.ones_like(alignments), np.ones_like(alignments)
-    n = comparison.n_samples
-    entries = comparison.entries(draw(n, JUDGED_SAMPLES))
-    shares = leading_shares(entries)
-    likely, lowest = (
-        np.where(tested, p_values(permutation_scores(C, n), shares), 1)
-        for C in (alignments, np.ones_like(alignments))
-    )
-    doubtful = (likely < p_value_limit(n)) & are_localized(row_kurtoses(entries), n)
-    if doubtful.any():
-        kernels = to_host(comparison.entries(draw(n, SIMULATED_SAMPLES)))
-        for p, q in np.argwhere(np.triu(doubtful)):
-            simulated = simulated_p_value(kernels[p], kernels[q])
-            likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
-    return likely, lowest
-
-
-class GroupedPValues(NamedTuple):
-    """P-values that respect groups of samples, (c, c)."""
-
-    of_pairs: Float
-    of_copies: Float
-    are_groups_compared: bool  # whether there are enough of them
-
-
-def _p_values_of_groups(
-    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
-) -> GroupedPValues:
-    """Return twice the smaller p-value of shuffling within groups and whole groups."""
-    if not tested.any():
-        ones = np.ones(tested.shape)
-        return GroupedPValues(ones, ones, False)
-    rng = np.random.default_rng(0)
-    means = comparison.of_means(draw_equally(groups, GROUPED_SAMPLES, rng))
-    between, lowest_between = _p_values(
-        means, debiased_alignments(means.products)[0], tested
-    )
-    within, lowest_within = _p_values_within(comparison, groups, tested)
-    limit = p_value_limit(comparison.n_samples)
-    return GroupedPValues(
-        np.minimum(2 * np.minimum(between, within), 1),
-        np.minimum(2 * np.minimum(lowest_between, lowest_within), 1),
-        bool((2 * lowest_between < limit).any()),
-    )
-
-
-def _p_values_within(
-    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
-) -> tuple[Float, Float]:
-    """Return p-values of what kernels share within groups, and of copies, (c, c)."""
-    rng = np.random.default_rng(0)
-    drawn = draw_members(groups, SIMULATED_SAMPLES, rng)
-    ones = np.ones(tested.shape)
-    if len(drawn) < FEWEST_SAMPLES:
-        return ones, ones
-    found = compare_within_groups(to_host(comparison.entries(drawn)), groups[drawn])
-    judged = draw(len(drawn), JUDGED_SAMPLES)
-    shares = leading_shares(found.entries[:, judged[:, None], judged])
-    varies = tested & (found.deviations > 0)
-    likely, lowest = (
-        np.where(varies, p_values(scores, shares), 1)
-        for scores in (found.scores, found.largest_scores)
-    )
-    limit = p_value_limit(comparison.n_samples)
-    doubtful = (likely < limit) & are_localized(row_kurtoses(found.entries), len(drawn))
-    for p, q in np.argwhere(np.triu(doubtful)):
-        orders = np.stack(
-            [orders_within_groups(found.groups, ORDERS, rng) for _ in range(2)]
-        )
-        simulated = simulated_p_value(found.entries[p], found.entries[q], orders)
-        likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
-    return likely, lowest
-
-
-def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
-    linked = likely < p_value_limit(comparison.n_samples)
-    if not linked.any():
-        return linked
-    n = comparison.n_samples
-    spread, in_windows = spread_rows(n), None
-    at_large = Rows(comparison.means(spread))
-    if spread.shape[1] > 1:
-        windows = neighboring_rows(n)
-        entries = to_host(comparison.entries(windows.reshape(-1)))
-        in_windows = Rows(entries, len(windows))
-    return linked & may_be_by_order(at_large, in_windows)
-
-
-def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
-    """Write the values of a comparison into a matrix of all kernels, (m, m)."""
-    first, second = comparison.first, comparison.second
-    n_first = len(first) if first != second else 0
-    across = values[: len(first), n_first:]
-    whole[np.ix_(first, second)], whole[np.ix_(second, first)] = across, across.T
-
-
-def _can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
-    """Return which pairs share all samples, or enough to be called copies, (m, m)."""
-    own = np.diag(pair_samples)
-    return np.asarray(
-        pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES)
-    )
-
-
-def _independent_views(
-    alignments: Float, views: Any, pair_samples: np.ndarray
-) -> np.ndarray:
-    # Views are copies if every kernel of the one has a copy among the kernels of the
-    # other.
-    numbers = np.unique(views, return_inverse=True)[1]
-    of_view = numbers == np.arange(numbers.max() + 1)[:, None]
-    alike = (alignments > COPY_ALIGNMENT) & _can_be_copies(pair_samples)
-    # (view, kernel).
-    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])
-    within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
-    return _components(within & within.T)[numbers]
-
-
-def _components(links: np.ndarray) -> np.ndarray:
-    """Return the number of each one's connected component, given the links, (m, m)."""
-    # Sparse, because SciPy is slow on dense graphs.
-    return connected_components(csr_array(links), directed=False)[1]
