@@ -45,6 +45,7 @@ from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.persistence import save_model
 from mkclust.kernels.kinds import RULES
 from mkclust.text import count, did_you_mean, join_words
@@ -268,7 +269,7 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     return lines
 
 
-def _sizes(model: Any) -> str:
+def _sizes(model: MultipleKernelClusterer) -> str:
     """Return how many samples and clusters there are."""
     samples = count(len(model.labels_), "sample")
     return f"{samples}, {count(model.n_clusters, 'cluster')}"

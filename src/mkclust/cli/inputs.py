@@ -22,6 +22,7 @@ from mkclust.data.join import looks_like_kernel
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
 from mkclust.files import errors_of
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.text import count, join_words
 
@@ -64,7 +65,7 @@ class Data:
             return next(iter(self.views.values()))
         return self.views
 
-    def labels_for(self, model: Any) -> np.ndarray | None:
+    def labels_for(self, model: MultipleKernelClusterer) -> np.ndarray | None:
         """Return the labels of the first input with some, in the order of a model."""
         ids = getattr(model, "sample_ids_", None)
         labeled = [each for each in self.inputs if each.data.y is not None]

@@ -38,7 +38,7 @@ OF_KERNELS = (
 class Fit:
     """A fitted model, what it was fitted on, and what the command decided by itself."""
 
-    model: Any
+    model: MultipleKernelClusterer
     data: Data
     X: Any
     decision: str
@@ -46,7 +46,7 @@ class Fit:
     suggestion: NumberOfClusters | None = None
 
 
-def new_model(request: Request) -> Any:
+def new_model(request: Request) -> MultipleKernelClusterer:
     """Return the estimator that was asked for, its parameters checked."""
     model = _estimator(request.method)
     parameters: dict[str, Any] = {"random_state": request.seed}
@@ -67,7 +67,9 @@ def new_model(request: Request) -> Any:
     return model
 
 
-def _read_setting(setting: str, model: Any, method: str) -> tuple[str, Any]:
+def _read_setting(
+    setting: str, model: MultipleKernelClusterer, method: str
+) -> tuple[str, Any]:
     """Return the name and the value of a parameter that ``--set`` gives."""
     name, equals, text = (part.strip() for part in setting.partition("="))
     if not name or not equals or not text:
@@ -112,7 +114,7 @@ def check_method(name: str) -> None:
         )
 
 
-def prepare(request: Request, model: Any, data: Data) -> Fit:
+def prepare(request: Request, model: MultipleKernelClusterer, data: Data) -> Fit:
     """Set the kernels of a model, or landmarks, and say what was not asked for."""
     asked: Any = request.asked_kernels
     landmarks: int | None = None
@@ -148,7 +150,9 @@ def prepare(request: Request, model: Any, data: Data) -> Fit:
     return Fit(model, data, X, decision, landmarks)
 
 
-def _reason_for_landmarks(request: Request, model: Any, data: Data) -> str:
+def _reason_for_landmarks(
+    request: Request, model: MultipleKernelClusterer, data: Data
+) -> str:
     """Return why landmarks replace exact kernels; empty if they do not."""
     number = None
     if isinstance(request.landmarks, int):

@@ -26,6 +26,7 @@ from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
@@ -137,7 +138,9 @@ def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def fitted_labels(model: Any, scores: SampleScores | None = None) -> bytes:
+def fitted_labels(
+    model: MultipleKernelClusterer, scores: SampleScores | None = None
+) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
     if scores is None:
         scores = sample_scores(model)
@@ -193,7 +196,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def agreement_record(model: Any) -> dict[str, Any] | None:
+def agreement_record(model: MultipleKernelClusterer) -> dict[str, Any] | None:
     """Return what the kernels share, None for a single one."""
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
@@ -259,7 +262,7 @@ def _as_json(value: Any) -> Any:
     return repr(value)
 
 
-def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
+def all_scores(model: MultipleKernelClusterer, y: Any) -> dict[str, dict[str, float]]:
     """Return the scores of a fit and of its baseline, or nothing without labels."""
     if y is None:
         return {}

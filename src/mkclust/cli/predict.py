@@ -15,6 +15,7 @@ from mkclust.cli.progress import session
 from mkclust.data.encode import table_of
 from mkclust.explain.sample_scores import margins
 from mkclust.files import write_atomically
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.coverage import DOUBTFUL
 from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.persistence import load_model
@@ -67,7 +68,9 @@ def run(
     show(record, [*lines, f"Wrote {labels}"], request)
 
 
-def _coverage(model: Any, X: Any, n: int) -> tuple[np.ndarray, list[str]]:
+def _coverage(
+    model: MultipleKernelClusterer, X: Any, n: int
+) -> tuple[np.ndarray, list[str]]:
     """Return how well new samples are covered, NaN if unknown, and lines on it."""
     try:
         coverage = model.coverage(X)
@@ -84,7 +87,9 @@ def _coverage(model: Any, X: Any, n: int) -> tuple[np.ndarray, list[str]]:
     ]
 
 
-def _as_fitted(model: Any, views: dict[str, Any], path: Path) -> tuple[Any, list[str]]:
+def _as_fitted(
+    model: MultipleKernelClusterer, views: dict[str, Any], path: Path
+) -> tuple[Any, list[str]]:
     """Return new views under the names of the fit, and what to say of other names."""
     fitted = getattr(model, "view_names_in_", model.kernel_names_)
     # A table of numbers and categories has become two views.

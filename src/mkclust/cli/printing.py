@@ -7,6 +7,7 @@ import numpy as np
 from mkclust.agreements import Agreement, limit_text, p_text
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.stability import Stability
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.text import count, join_words, printable, text_table
 
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -21,7 +22,7 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
     return text_table(rows)
 
 
-def views_used(model: Any) -> list[str]:
+def views_used(model: MultipleKernelClusterer) -> list[str]:
     """Return which tables the clusters come from, and the p-values that decide."""
     agreement: Agreement | None = getattr(model, "agreement_", None)
     name = type(model).__name__
@@ -82,7 +83,7 @@ def how_clear(clarity: Clarity, stability: Stability | None) -> list[str]:
     return lines
 
 
-def details(model: Any) -> list[str]:
+def details(model: MultipleKernelClusterer) -> list[str]:
     """Return how a fit came about: the weights of the kernels, and the solver."""
     lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
     if hasattr(model, "approximation_error_"):
@@ -119,7 +120,7 @@ def cluster_sizes(labels: Any, k: int = 0) -> str:
     )
 
 
-def certificate(model: Any) -> str:
+def certificate(model: MultipleKernelClusterer) -> str:
     """Return in a sentence how near the fit is to the global optimum."""
     gap = getattr(model, "duality_gap_", None)
     if gap is None:

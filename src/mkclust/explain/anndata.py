@@ -8,12 +8,15 @@ from scipy.sparse import csr_matrix
 
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.sample_scores import sample_scores
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import match_rows
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_links, spread_rows
 
 
-def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> None:
+def to_anndata(
+    model: MultipleKernelClusterer, data: Any, key: str = "mkclust", X: Any = None
+) -> None:
     """Write clusters, silhouettes and embedding into AnnData, or MuData's top level.
 
     Parameters
@@ -94,7 +97,7 @@ def to_anndata(model: Any, data: Any, key: str = "mkclust", X: Any = None) -> No
         }
 
 
-def _links(model: Any, X: Any) -> Any:
+def _links(model: MultipleKernelClusterer, X: Any) -> Any:
     """Return the graph that clusters were cut from; None without one."""
     if not hasattr(model, "connectivities"):
         return None

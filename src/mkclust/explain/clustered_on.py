@@ -285,7 +285,9 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
     return views, NOT_ALL
 
 
-def _columns_and_rows(model: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
+def _columns_and_rows(
+    model: MultipleKernelClusterer,
+) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Return the columns of each view, and its samples with their rows, if kept."""
     everyone = np.arange(len(model.labels_))
     if model._covered is not None:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, issparse
 from mkclust.data.encode import of_categories
 from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
 from mkclust.explain.tables import AlignedTable, read_tables
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
@@ -138,7 +139,9 @@ class Description:
     __repr__ = summary
 
 
-def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
+def describe(
+    model: MultipleKernelClusterer, tables: Any, *, n_features: int = 10
+) -> Description:
     """Return the features that set the clusters of a fit apart, by effect size.
 
     For numbers, the effect is the standardized mean difference between a cluster and
@@ -237,7 +240,7 @@ def _phrase(row: Any) -> str:
     return words[int(row.effect > 0)] + _title(row)
 
 
-def views_of_features(model: Any, samples: Any) -> list[str]:
+def views_of_features(model: MultipleKernelClusterer, samples: Any) -> list[str]:
     """Return the views whose columns are features that can describe clusters."""
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return []

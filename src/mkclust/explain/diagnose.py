@@ -16,6 +16,7 @@ from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
 from mkclust.explain.fitted import check_fitted, integer_seed, unfitted_copy
 from mkclust.explain.parts import Parts
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import inverse
 from mkclust.fit.missingness import Missingness
 from mkclust.fit.rounding import root_of, root_of_gram
@@ -202,7 +203,11 @@ class Diagnosis:
 
 
 def diagnose(
-    model: Any, X: Any, *, leave_one_out: bool = True, max_samples: int = 2000
+    model: MultipleKernelClusterer,
+    X: Any,
+    *,
+    leave_one_out: bool = True,
+    max_samples: int = 2000,
 ) -> Diagnosis:
     r"""Say what each kernel contributes: structure, agreement, a copy or noise.
 
@@ -279,7 +284,9 @@ def diagnose(
     )
 
 
-def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
+def _refit(
+    model: MultipleKernelClusterer, samples: Any, part: np.ndarray
+) -> tuple[Any, Any]:
     """Fit a model again on some samples with exact kernels; return its input, too."""
     if is_approximated(model):
         X = _kernels_of_features(model, samples, part)
@@ -294,7 +301,9 @@ def _refit(model: Any, samples: Any, part: np.ndarray) -> tuple[Any, Any]:
     return refitted, read_again(refitted.fit(X), X)
 
 
-def _kernels_of_features(model: Any, samples: Any, part: np.ndarray) -> Samples:
+def _kernels_of_features(
+    model: MultipleKernelClusterer, samples: Any, part: np.ndarray
+) -> Samples:
     """Return the kernels of the features of some samples, neither centered nor scaled.
 
     Kernels of one table stay one source, and groups stay groups.
@@ -311,7 +320,9 @@ def _kernels_of_features(model: Any, samples: Any, part: np.ndarray) -> Samples:
     return found
 
 
-def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
+def _compare(
+    model: MultipleKernelClusterer, stack: Stack, leave_one_out: bool
+) -> pd.DataFrame:
     """Return a table of what kernels give alone, and what the others give."""
     k = model.n_clusters
     rows = []
@@ -342,7 +353,7 @@ def _compare(model: Any, stack: Stack, leave_one_out: bool) -> pd.DataFrame:
     return pd.DataFrame(rows, pd.Index(model.kernel_names_))
 
 
-def _compare_without(model: Any, stack: Stack, p: int) -> float:
+def _compare_without(model: MultipleKernelClusterer, stack: Stack, p: int) -> float:
     """Return the Rand index of clusters without a kernel, NaN if there are none."""
     rest = [q for q in range(stack.n_kernels) if q != p]
     # The same kernels of the same views: read again, each kernel would be a view of its
@@ -368,13 +379,16 @@ def _compare_without(model: Any, stack: Stack, p: int) -> float:
         return np.nan
 
 
-def _form(model: Any) -> str:
+def _form(model: MultipleKernelClusterer) -> str:
     """Return which rows of its partition a model has clustered."""
     return getattr(model, "rounding_", "unit")
 
 
 def _agreement(
-    model: Any, rows: Array, root: Float | None, kernels: Sequence[int]
+    model: MultipleKernelClusterer,
+    rows: Array,
+    root: Float | None,
+    kernels: Sequence[int],
 ) -> float:
     """Return how far clusters of rows agree with the model's, where kernels know."""
     observed = getattr(model, "observed_", None)

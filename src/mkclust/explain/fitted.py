@@ -12,7 +12,7 @@ from mkclust.fit.same_input import is_approximated
 from mkclust.fit.training_input import training_index
 
 
-def check_fitted(model: Any) -> None:
+def check_fitted(model: MultipleKernelClusterer) -> None:
     """Refuse what is not a fitted estimator of this library."""
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(
@@ -21,7 +21,7 @@ def check_fitted(model: Any) -> None:
     check_is_fitted(model)
 
 
-def fitted_index(model: Any) -> Any:
+def fitted_index(model: MultipleKernelClusterer) -> Any:
     """Return the index of the samples of a fit, for arrays their number."""
     index = training_index(model)
     if index is None:
@@ -29,7 +29,9 @@ def fitted_index(model: Any) -> Any:
     return index
 
 
-def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
+def kernel_source(
+    model: MultipleKernelClusterer,
+) -> Literal["given", "bank", "features"]:
     """Return where kernels are from: given, of a bank, or of features."""
     if is_approximated(model):
         return "features"
@@ -38,7 +40,7 @@ def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
     return "given"
 
 
-def samples_of_views(model: Any) -> dict[str, np.ndarray]:
+def samples_of_views(model: MultipleKernelClusterer) -> dict[str, np.ndarray]:
     """Return the samples that each view has; nothing if no view lacks any."""
     observed = getattr(model, "observed_", None)
     if observed is None:
@@ -47,13 +49,13 @@ def samples_of_views(model: Any) -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
 
 
-def unfitted_copy(model: Any) -> Any:
+def unfitted_copy(model: MultipleKernelClusterer) -> MultipleKernelClusterer:
     """Return a copy to fit on views as they were understood, with an integer seed."""
     # Seeds that change from call to call would also change the clusters.
     return clone(model).set_params(views=None, random_state=integer_seed(model))
 
 
-def integer_seed(model: Any) -> int:
+def integer_seed(model: MultipleKernelClusterer) -> int:
     """Return the model's seed, or zero if it is not an integer."""
     seed = model.random_state
     if isinstance(seed, numbers.Integral):

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
 
 from mkclust.data import Samples
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import observed_part
 from mkclust.fit.steps import open_samples
 from mkclust.kernels.kinds import RULES
@@ -23,7 +23,7 @@ TOLERANCE = 1e-6
 MAX_DRAWS = 20
 
 
-def open_stack(model: Any, samples: Samples) -> Stack:
+def open_stack(model: MultipleKernelClusterer, samples: Samples) -> Stack:
     """Return the kernels of samples, standardized as in a fit, in NumPy's arrays."""
     samples = replace(samples, parts=arrays_to_host(samples.parts))
     source, kernels = open_samples(model, samples)
@@ -50,7 +50,7 @@ class NullDraws:
     space of its distances.
     """
 
-    def __init__(self, samples: Samples, model: Any, shares: Float):
+    def __init__(self, samples: Samples, model: MultipleKernelClusterer, shares: Float):
         stack = open_stack(model, samples)
         self._samples, self._model, self._shares = samples, model, shares
         self._names, self._views = stack.names, stack.views
@@ -131,12 +131,12 @@ class NullDraws:
             center=self._model.center,
             normalize=self._model.normalize,
             validate=False,
-            fill=self._model.missing_views,
+            fill=self._model.table_options.fill_rule,
         )
         return mix(stack, self._shares)
 
 
-def _can_be_drawn(samples: Samples, model: Any) -> bool:
+def _can_be_drawn(samples: Samples, model: MultipleKernelClusterer) -> bool:
     if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
     bank = model.kernels.fit(samples)

@@ -13,6 +13,7 @@ from mkclust.exceptions import silence
 from mkclust.explain.evidence import EvidenceOfClusters, Verdict, find_evidence
 from mkclust.explain.parts import Parts
 from mkclust.explain.stability import draw, seeded
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.neighborhoods import find_memberships
 from mkclust.fit.steps import MOST_WRITTEN, open_training
 from mkclust.graph import Cuts, Way, cut_alike, cut_for_all, list_sizes
@@ -330,7 +331,10 @@ def _model_of(model: AgreementKKM, source: Parts, n_used: int) -> Any:
 
 
 def cut_samples(
-    model: Any, samples: Samples, k_values: list[int], rng: np.random.Generator
+    model: MultipleKernelClusterer,
+    samples: Samples,
+    k_values: list[int],
+    rng: np.random.Generator,
 ) -> _Pass:
     """Cut the graph of samples, found as in a fit, into every number of clusters."""
     training = open_training(model, samples.computed())

@@ -8,6 +8,7 @@ import numpy as np
 from mkclust.data.check import check_view
 from mkclust.data.samples import Samples, read_samples
 from mkclust.explain.fitted import unfitted_copy
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, with_rules_by_name
@@ -18,7 +19,7 @@ from mkclust.linalg import select
 class Parts:
     """Input in any form that a model takes, some of whose samples can be taken."""
 
-    def __init__(self, model: Any, X: Any):
+    def __init__(self, model: MultipleKernelClusterer, X: Any):
         # Features are made from views, whatever these might be taken for otherwise.
         kernels = model.kernels
         if is_approximated(model):
@@ -65,7 +66,7 @@ class Parts:
             )
         return replace(taken, parts=tuple(parts.values()))
 
-    def unfitted(self, model: Any) -> Any:
+    def unfitted(self, model: MultipleKernelClusterer) -> MultipleKernelClusterer:
         """Return a copy of a model to fit on parts, with an integer seed."""
         copy = unfitted_copy(model)
         if is_approximated(model):

@@ -1,13 +1,13 @@
 """How well each sample fits into its cluster: silhouette and margin."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.stack.discretize import compared_rows, normalize_rows
 from mkclust.types import Float
 
@@ -36,7 +36,9 @@ class SampleScores:
     margin: Float
 
 
-def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleScores:
+def sample_scores(
+    model: MultipleKernelClusterer, *, most_compared: int = MOST_COMPARED
+) -> SampleScores:
     """Return the silhouette and the margin of every sample of a fit.
 
     Both are those of the rows that k-means has clustered, in which it made the clusters

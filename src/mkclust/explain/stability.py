@@ -13,6 +13,7 @@ from mkclust.exceptions import silence
 from mkclust.explain.clarity import DEPENDS, Clarity, Vary
 from mkclust.explain.fitted import check_fitted
 from mkclust.explain.parts import Parts
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import known_again
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
@@ -79,7 +80,7 @@ class Stability:
 
 
 def stability(
-    model: Any,
+    model: MultipleKernelClusterer,
     X: Any,
     *,
     vary: Vary = "samples",
@@ -178,7 +179,7 @@ def stability(
             agreements[index] = agreement_of_labels(labels[part], found)
     shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
-    if n < n_all:
+    if covered is not None and n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
 
@@ -192,7 +193,7 @@ def _check_size(size: int, n_samples: int, n_clusters: int) -> None:
         )
 
 
-def _limit_components(model: Any, size: int) -> None:
+def _limit_components(model: MultipleKernelClusterer, size: int) -> None:
     """Have a map draw no more landmarks than a part has samples."""
     number = getattr(model.approximation, "n_components", None)
     if isinstance(number, int | np.integer):

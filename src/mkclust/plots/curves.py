@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.plots.model import FittedModel
 from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
 
 # The marks of more steps would cover the curves.
@@ -48,7 +49,7 @@ class ConvergenceDisplay(Display):
             self.lower_bounds = np.where(np.isfinite(bounds), bounds, np.nan)
 
     @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         """Return the objective of a fit at every step, with bounds and gap if known."""
         return {
             "history": model.history_,

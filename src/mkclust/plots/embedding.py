@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import select, to_host
+from mkclust.plots.model import FittedModel
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import FAINT, PALETTE, Display, set_titles
 from mkclust.text import count
@@ -66,7 +67,7 @@ class EmbeddingDisplay(Display):
         self.labels = labels[self.samples]
 
     @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         """Return the rows and the clusters of a fit."""
         return {
             "embedding": model._rows_of(model.embedding_),

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from mkclust.plots.curves import ConvergenceDisplay
 from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.matrices import ClassesDisplay
+from mkclust.plots.model import FittedModel
 from mkclust.plots.weights import KernelWeightsDisplay
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_fit(model: Any, y: Any = None) -> Figure:
+def plot_fit(model: FittedModel, y: Any = None) -> Figure:
     """Draw a fitted model in one figure.
 
     Parameters

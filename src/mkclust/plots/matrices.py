@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.linalg import to_host
+from mkclust.plots.model import FittedModel
 from mkclust.plots.style import (
     BLUE,
     INK,
@@ -41,7 +42,7 @@ class AgreementDisplay(Display):
     weights: Any
 
     @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         """Return what every two views of a fit share."""
         shared = model.agreement_
         arrays = {"alignments": shared.alignments, "weights": shared.weights()}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import to_host
+from mkclust.plots.model import FittedModel
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import INK, Display, set_titles
 from mkclust.text import count
@@ -60,7 +61,7 @@ class SortedKernelDisplay(Display):
 
     @classmethod
     def _read(
-        cls, model: Any, X: Any, max_samples: int = 500, **options: Any
+        cls, model: FittedModel, X: Any, max_samples: int = 500, **options: Any
     ) -> dict[str, Any]:
         """Return the mixed kernel of some samples of a fit, sorted by cluster."""
         labels = to_host(model.labels_, None)

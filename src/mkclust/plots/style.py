@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.plots.model import FittedModel
 from mkclust.text import printable
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ class Display:
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any = None, *, ax: Axes | None = None, **options: Any
+        cls,
+        model: FittedModel,
+        X: Any = None,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """Draw a fitted model.
 
@@ -106,7 +112,7 @@ class Display:
         return self._words()
 
     @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         raise NotImplementedError(f"{cls.__name__} is not made from a model")
 
     def _size(self) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.plots.model import FittedModel
 from mkclust.plots.style import (
     BLUE,
     INK,
@@ -60,7 +61,7 @@ class KernelWeightsDisplay(Display):
         self.alignments = np.asarray(self.alignments, dtype=float)
 
     @classmethod
-    def _read(cls, model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         learned = {"weights": model.weights_, "alignments": model.alignments_}
         note = getattr(model, "WEIGHT_MEANING", "")
         return {"kernel_names": model.kernel_names_, **learned, "note": note, **options}

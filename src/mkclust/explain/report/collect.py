@@ -19,6 +19,7 @@ from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated, known_again
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
@@ -125,7 +126,7 @@ class ReportData:
 
 
 def collect(
-    model: Any,
+    model: MultipleKernelClusterer,
     X: Any,
     y: Any = None,
     *,
@@ -174,7 +175,7 @@ def collect(
         )
 
 
-def _diagnosis(model: Any, samples: Any) -> Diagnosis:
+def _diagnosis(model: MultipleKernelClusterer, samples: Any) -> Diagnosis:
     """Return the diagnosis of a fit, without refits that would take long."""
     n = min(len(model.labels_), refit_size(model))
     n_entries = (len(model.kernel_names_) * n) ** 2
@@ -182,20 +183,20 @@ def _diagnosis(model: Any, samples: Any) -> Diagnosis:
     return diagnose(model, samples, leave_one_out=quick, max_samples=n)
 
 
-def _annotation(model: Any, given: Any) -> Annotation | None:
+def _annotation(model: MultipleKernelClusterer, given: Any) -> Annotation | None:
     """Return the tests of variables, or make those of a table."""
     if given is None or isinstance(given, Annotation):
         return given
     return annotate(model, given)
 
 
-def refit_size(model: Any) -> int:
+def refit_size(model: MultipleKernelClusterer) -> int:
     """Return on how many samples one of several refits of a model is quick."""
     entries = MAX_REFITTED / len(model.kernel_names_) / model.SLOWNESS
     return max(5 * int(model.n_clusters), min(MAX_SAMPLES, int(entries**0.5)))
 
 
-def _classes_by_index(y: Any, model: Any) -> np.ndarray:
+def _classes_by_index(y: Any, model: MultipleKernelClusterer) -> np.ndarray:
     """Return classes in the order of the labels; those of a Series by its index."""
     index = index_of(y)
     n = len(model.labels_)
@@ -210,7 +211,7 @@ def _classes_by_index(y: Any, model: Any) -> np.ndarray:
     return values
 
 
-def _agreed_ari(model: Any, samples: Any) -> float | None:
+def _agreed_ari(model: MultipleKernelClusterer, samples: Any) -> float | None:
     """Return the ARI with clusters of the views that agree, None if none do."""
     if not model.agreement_.any_share or isinstance(model, AgreementKKM):
         return None
@@ -229,7 +230,7 @@ def _agreed_ari(model: Any, samples: Any) -> float | None:
 
 
 def _stability(
-    model: Any, X: Any, n_resamples: int | Stability | None
+    model: MultipleKernelClusterer, X: Any, n_resamples: int | Stability | None
 ) -> Stability | None:
     """Return the stability of a fit as given, or by refits, or None."""
     if isinstance(n_resamples, Stability):
@@ -246,7 +247,9 @@ def _stability(
 
 
 def _suggestion(
-    model: Any, samples: Samples, alternatives: bool | NumberOfClusters
+    model: MultipleKernelClusterer,
+    samples: Samples,
+    alternatives: bool | NumberOfClusters,
 ) -> NumberOfClusters | None:
     """Return the suggested number of clusters as given, computed, or None."""
     if isinstance(alternatives, NumberOfClusters):

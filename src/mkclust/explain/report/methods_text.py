@@ -7,6 +7,7 @@ import numpy as np
 
 from mkclust.explain.fitted import kernel_source
 from mkclust.explain.report.collect import ReportData
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.text import count, join_words
 
@@ -86,7 +87,7 @@ def _about_tables(
         yield f"{note[:1].upper()}{note[1:]}."
 
 
-def _about_kernels(model: Any) -> Iterator[str]:
+def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
     """Yield what the kernels were made from, and how."""
     names = join_words(model.kernel_names_)
     m = len(model.kernel_names_)

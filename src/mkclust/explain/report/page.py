@@ -20,7 +20,7 @@ from mkclust.explain.report.collect import ReportData, collect
 from mkclust.explain.report.methods_text import methods_paragraph
 from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
-from mkclust.fit import InductiveClusterer
+from mkclust.fit import InductiveClusterer, MultipleKernelClusterer
 from mkclust.fit.base import COMMON
 from mkclust.fit.same_input import is_approximated
 from mkclust.methods import AgreementKKM, AverageKKM
@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
 
 def write_report(
-    model: Any,
+    model: MultipleKernelClusterer,
     X: Any,
     path: str | os.PathLike[str],
     y: Any = None,
@@ -107,7 +107,7 @@ def write_report(
 
 
 def report_html(
-    model: Any,
+    model: MultipleKernelClusterer,
     X: Any,
     y: Any = None,
     *,
@@ -210,7 +210,7 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _own_settings(model: Any) -> list[str]:
+def _own_settings(model: MultipleKernelClusterer) -> list[str]:
     """Return the parameters that only this method has, as text."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
