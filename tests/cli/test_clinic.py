@@ -161,3 +161,16 @@ def test_events_that_may_mean_their_opposite_are_not_read(name, word):
     result, tests = annotated(frame)
     assert tests[name]["test"] == "chi-square"
     assert "Not taken for events of survival" in result.stdout
+
+
+def test_hazard_ratios_are_adjusted_for_columns_of_the_file_of_variables():
+    months, died = outcomes()
+    age = np.random.default_rng(2).normal(60, 9, size=N)
+    frame = months.assign(patient=PATIENTS, died=died * 1, age=age)
+    survival = ("--time", "months", "--event", "died")
+    result, _ = annotated(frame, *survival, "--adjust", "age")
+    assert "Adjusted for age" in result.stdout or "No hazard ratios" in result.stdout
+    files = ("left.csv", "right.csv", "--id", "patient", "-k", 3)
+    options = ("--annotate", "clinic.csv", *survival, "--adjust", "agee")
+    assert "did you mean 'age'" in fail("cluster", *files, *options)
+    assert "--annotate FILE" in fail("cluster", *files, "--adjust", "age")

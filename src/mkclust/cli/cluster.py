@@ -63,6 +63,7 @@ def run(
     annotate: str | None = None,
     time: str | None = None,
     event: str | None = None,
+    adjust: str | None = None,
 ) -> None:
     """Cluster samples that are described by several tables or kernels.
 
@@ -89,6 +90,7 @@ def run(
         if annotate is not None:
             variables = _read_variables(annotate, request)
         _check_survival(variables, time, event)
+        adjusted = _adjusted_for(variables, adjust)
         data = read_inputs(request, progress, variables)
         fitted = fit(request, data, progress)
         progress.phase("measuring stability")
@@ -100,7 +102,7 @@ def run(
             stability=measure_stability(fitted, n_resamples=10),
             scores=all_scores(fitted.model, y),
             description=_describe(fitted),
-            annotation=_annotate(fitted, variables, time, event),
+            annotation=_annotate(fitted, variables, time, event, adjusted),
             warnings=progress.warnings,
             seconds=perf_counter() - start,
         )
@@ -151,8 +153,7 @@ def _check_survival(
         )
     if (time is None) != (event is None):
         raise CommandError("--time and --event belong together: give both columns")
-    tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
-    columns = [str(name) for table in tables for name in getattr(table, "columns", ())]
+    columns = _columns(variables)
     for option, name in (("--time", time), ("--event", event)):
         if name is not None and name not in columns:
             near = did_you_mean(name, columns)
@@ -161,12 +162,37 @@ def _check_survival(
             )
 
 
-def _annotate(fitted: Fit, variables: Any, time: Any, event: Any) -> Annotation | None:
+def _adjusted_for(variables: dict[str, Any] | None, adjust: str | None) -> list[str]:
+    """Return the columns that hazard ratios are adjusted for, or refuse unknown ones."""
+    names = [name.strip() for name in (adjust or "").split(",") if name.strip()]
+    if names and variables is None:
+        raise CommandError("--adjust names columns of --annotate FILE: give the file")
+    columns = _columns(variables)
+    for name in names:
+        if name not in columns:
+            near = did_you_mean(name, columns)
+            raise CommandError(
+                f"--adjust {name}: the file of --annotate has no such column{near}"
+            )
+    return names
+
+
+def _columns(variables: dict[str, Any] | None) -> list[str]:
+    """Return the names of the columns of the tables of variables."""
+    tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
+    return [str(name) for table in tables for name in getattr(table, "columns", ())]
+
+
+def _annotate(
+    fitted: Fit, variables: Any, time: Any, event: Any, adjusted: list[str]
+) -> Annotation | None:
     """Test variables against the clusters; a failure never costs a finished fit."""
     try:
         if variables is not None:
             options = {"time": time, "event": event, "groups": fitted.data.groups}
-            return annotate_clusters(fitted.model, variables, **options)
+            return annotate_clusters(
+                fitted.model, variables, adjust=adjusted, **options
+            )
     except (ValueError, TypeError, ImportError) as error:
         warnings.warn(f"no variable was tested: {error}", stacklevel=2)
     return None

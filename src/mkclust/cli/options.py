@@ -143,6 +143,11 @@ OPTIONS: dict[str, Any] = {
     ),
     "time": _option(OUTPUT, "COLUMN", "Survival times, for --annotate."),
     "event": _option(OUTPUT, "COLUMN", "1 for an event, else 0, for --annotate."),
+    "adjust": _option(
+        OUTPUT,
+        "COLUMN,COLUMN",
+        "Columns of --annotate that hazard ratios of survival are adjusted for.",
+    ),
     "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
     "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
     "verbose": _option(

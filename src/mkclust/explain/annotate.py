@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
+from mkclust.agreements.limits import p_text
 from mkclust.data.groups import read_groups
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.survival_columns import (
@@ -20,26 +21,30 @@ from mkclust.data.survival_columns import (
 )
 from mkclust.explain.clustered_on import ClusteredView, clustered_views, why_clustered
 from mkclust.explain.fitted import check_fitted, fitted_index
-from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
+from mkclust.explain.permuted_clusters import FEW_ORDERS, ROUNDING, PermutedClusters
+from mkclust.explain.survival import (
+    LogRank,
+    SurvivalComparison,
+    about_medians,
+    compare_survival,
+    survival_test,
+)
 from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import UNCOVERED
 from mkclust.index import index_of
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay
-from mkclust.text import join_words, p_of_draws, printable, text_table
+from mkclust.text import did_you_mean, join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
 
 # No test can compare clusters with fewer known values.
 FEWEST_VALUES = 2
-# Statistics of permutations that differ by less, relatively, are the same but for
-# rounding.
-ROUNDING = 1e-9
-# Eigenvalues of a covariance below this share of the largest are zero but for rounding.
-RANK_TOLERANCE = 1e-10
 # Adjusted p-values below this are shown with values by cluster, unless there are more
 # clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
+# Hazard ratios that a summary lists.
+MOST_RATIOS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,18 @@ class Annotation:
     notes : tuple of str
         Omissions with their reasons, and doubts about which variables were clustered
         on.
+    comparisons : dict of str to SurvivalComparison
+        By the names of the survival variables: log-rank tests of every two clusters
+        (``pairs``), and hazard ratios, adjusted for variables if asked for
+        (``hazards``).
+    values : pandas.DataFrame
+        The variables in the order of the samples, categories as such; without the times
+        and events of survival.
+    clusters : ndarray of shape (n_samples,)
+        The cluster of each sample as a number from 0, in the order of the names; -1 for
+        samples without a cluster.
+    names : tuple of str
+        The names of the clusters.
     """
 
     table: pd.DataFrame
@@ -76,6 +93,10 @@ class Annotation:
     n_permutations: int
     survival: dict[str, SurvivalDisplay] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
+    comparisons: dict[str, SurvivalComparison] = field(default_factory=dict, repr=False)
+    values: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    clusters: np.ndarray = field(default_factory=lambda: np.empty(0, int), repr=False)
+    names: tuple[str, ...] = ()
 
     @property
     def tests(self) -> list[Any]:
@@ -100,13 +121,19 @@ class Annotation:
 
     def p_text(self, value: float) -> str:
         """Return a p-value, as a bound if no permutation differs as much."""
-        return p_of_draws(value, 1 / (1 + self.n_permutations))
+        return self._as_bound(value, 1 / (1 + self.n_permutations))
 
     def adjusted_text(self, value: float) -> str:
         """Return an adjusted p-value, as a bound if it is one."""
-        is_least = self.table["p_value"] <= (1 + ROUNDING) / (1 + self.n_permutations)
+        is_least = np.isclose(self.table["p_value"], 1 / (1 + self.n_permutations))
         least = self.table.loc[is_least, "p_adjusted"].max()
-        return p_of_draws(value, np.nan_to_num(least))
+        return self._as_bound(value, np.nan_to_num(least))
+
+    def _as_bound(self, value: float, least: float) -> str:
+        """Return a p-value; one smaller than permutations can give is none of them."""
+        if value < (1 - ROUNDING) / (1 + self.n_permutations):
+            return p_text(value)
+        return p_of_draws(value, least)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
@@ -115,6 +142,12 @@ class Annotation:
             name: frame.astype(object).where(frame.notna(), None).to_dict("records")
             for name, frame in frames.items()
         }
+        for name, comparison in self.comparisons.items():
+            frames = {"pairs": comparison.pairs, "hazards": comparison.hazards}
+            found.setdefault("survival", {})[name] = {
+                key: frame.astype(object).where(frame.notna(), None).to_dict("records")
+                for key, frame in frames.items()
+            } | {"adjusted_for": list(comparison.adjusted_for)}
         return found | {
             "n_permutations": self.n_permutations,
             "notes": list(self.notes),
@@ -135,10 +168,47 @@ class Annotation:
         if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
             rows = [["by cluster", "", *differences.columns[2:]]]
             for name, value, *numbers in differences.itertuples(index=False):
-                shown = ["-" if np.isnan(x) else f"{x:.3g}" for x in numbers]
+                unknown = "not reached" if name in self.survival else "-"
+                shown = [unknown if np.isnan(x) else f"{x:.3g}" for x in numbers]
                 rows.append([name, value, *shown])
             lines.append(text_table(rows))
+        for name in self.survival:
+            lines += self._about_hazards(name)
         return "\n".join([*lines, *map(printable, self.untested)])
+
+    def about_survival(self, name: str) -> list[str]:
+        """Return in sentences how clusters differ in survival."""
+        found = self.comparisons[name]
+        medians = about_medians(self.survival[name].medians, self.names)
+        sentences = [f"Median {name.partition(',')[0]}: {medians}."]
+        differ = found.pairs[found.pairs["p_adjusted"] < SMALL_P]
+        if len(self.names) > 2 and len(found.pairs):
+            which = "no two clusters"
+            if len(differ):
+                pairs = [f"{each.one} and {each.other}" for each in differ.itertuples()]
+                which = "; ".join(pairs)
+            sentences.append(f"Different in pairs (corrected by Holm): {which}.")
+        if found.reason:
+            sentences.append(f"No hazard ratios: {found.reason}.")
+        elif found.adjusted_for:
+            sentences.append(
+                f"Adjusted for {join_words(found.adjusted_for)} "
+                f"({found.n_samples:,} samples), the clusters differ in survival with "
+                f"p = {p_text(found.p_value)}."
+            )
+        return sentences
+
+    def _about_hazards(self, name: str) -> list[str]:
+        """Return survival in sentences, with hazard ratios as a text table."""
+        rows = [["hazard ratios", "ratio", "95% interval", "p"]]
+        for each in self.comparisons[name].hazards.itertuples():
+            interval = f"{each.low:.2f} to {each.high:.2f}"
+            ratio = f"{each.hazard_ratio:.2f}"
+            rows.append([each.term, ratio, interval, p_text(each.p_value)])
+        sentences = list(map(printable, self.about_survival(name)))
+        if len(rows) == 1 or len(rows) > MOST_RATIOS:
+            return sentences
+        return [*sentences, text_table(rows)]
 
     __repr__ = summary
 
@@ -201,14 +271,19 @@ def annotate(
     n_permutations: int = 999,
     random_state: int = 0,
     groups: Any = None,
+    adjust: str | Sequence[str] = (),
 ) -> Annotation:
     """Test whether clusters differ in variables that were not clustered on.
 
     Categories are tested by chi-square, numbers by Kruskal and Wallis, survival by the
     log-rank test. A p-value is the share of permutations of the clusters, the observed
-    one among them, whose statistic is at least as large; they are corrected for the
-    number of variables by Benjamini and Hochberg. Missing values are left out variable
-    by variable.
+    one among them, whose statistic is at least as large; that of survival is by the
+    chi-square distribution if at least five events are expected in every cluster (and
+    no groups are given). They are corrected for the number of variables by Benjamini
+    and Hochberg. Missing values are left out variable by variable.
+
+    Survival is also compared for every two clusters, corrected by Holm, and by the
+    hazard ratios of a Cox regression.
 
     Parameters
     ----------
@@ -239,6 +314,9 @@ def annotate(
         A column of the table, or ids, of families, patients, batches or plates: samples
         of a group are not independent. Permutations then keep groups together: they
         exchange samples within groups, and whole groups of the same size.
+    adjust : str or sequence of str, default=()
+        Columns of the table, such as age and stage, that the hazard ratios of survival
+        are adjusted for: numbers by unit, categories by level.
 
     Examples
     --------
@@ -258,20 +336,29 @@ def annotate(
     grouping = _read_groups(groups, variables, index)
     permuted = PermutedClusters(clusters, grouping, n_permutations, random_state)
 
+    adjusted = _adjusted(adjust, variables)
+
     rows = []
     by_cluster = []
     survival = {}
+    comparisons = {}
     for name, variable in variables.items():
         found = _test(name, variable, views, permuted)
         rows.append(found)
         if found.reason:
             continue
         if variable.test == "log-rank":
+            times, events = variable.values
+            comparisons[name] = compare_survival(
+                name, times, events, permuted, names, adjusted
+            )
             survival[name] = SurvivalDisplay(
-                times=variable.values[0],
-                events=variable.values[1],
+                times=times,
+                events=events,
                 labels=clusters,
                 time_name=variable.columns[0],
+                names=names,
+                note=f"log-rank p = {p_of_draws(found.p_value, 0)}",
             )
         known = variable.known & (clusters >= 0)
         compared = _middles(variable, clusters, known, survival.get(name))
@@ -280,8 +367,8 @@ def annotate(
     frame = pd.DataFrame(rows, columns=list(_Test._fields))
     made = frame["reason"] == ""
     if made.any():
-        adjusted = false_discovery_control(frame.loc[made, "p_value"])
-        frame.loc[made, "p_adjusted"] = adjusted
+        p_adjusted = false_discovery_control(frame.loc[made, "p_value"])
+        frame.loc[made, "p_adjusted"] = p_adjusted
     middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
 
     notes = _notes(tables, variables)
@@ -291,7 +378,65 @@ def annotate(
     notes += _notes_on_groups(permuted)
     if note:
         notes.append(note)
-    return Annotation(frame, middles, int(n_permutations), survival, tuple(notes))
+    return Annotation(
+        table=frame,
+        by_cluster=middles,
+        n_permutations=int(n_permutations),
+        survival=survival,
+        notes=tuple(notes),
+        comparisons=comparisons,
+        values=_values(variables),
+        clusters=clusters,
+        names=tuple(names),
+    )
+
+
+def _adjusted(
+    adjust: str | Sequence[str], variables: Mapping[str, _Variable]
+) -> dict[str, dict[str, Float]]:
+    """Return the columns of the variables that hazard ratios are adjusted for."""
+    wanted = [adjust] if isinstance(adjust, str) else list(adjust)
+    if wanted and not any(each.test == "log-rank" for each in variables.values()):
+        raise ValueError(
+            "adjust: hazard ratios need a column of times and one of events: name both "
+            "by time and event"
+        )
+    found = {}
+    for name in wanted:
+        if name not in variables or variables[name].test == "log-rank":
+            near = did_you_mean(name, variables)
+            raise ValueError(f"adjust: there is no variable {name!r}{near}")
+        found[name] = _columns_of(name, variables[name])
+    return found
+
+
+def _columns_of(name: str, variable: _Variable) -> dict[str, Float]:
+    """Return a variable as columns of a regression: numbers, or marks of levels."""
+    values = variable.values[0]
+    if not variable.levels:
+        return {name: values}
+    present = np.unique(values[np.isfinite(values)]).astype(int)
+    first = variable.levels[present[0]]
+    found = {}
+    for level in present[1:]:
+        marks = np.where(np.isfinite(values), values == level, np.nan)
+        found[f"{name} {variable.levels[level]} vs {first}"] = marks
+    return found
+
+
+def _values(variables: Mapping[str, _Variable]) -> pd.DataFrame:
+    """Return the variables as columns, but for survival and what says nothing."""
+    found = {}
+    for name, variable in variables.items():
+        if variable.test == "log-rank" or (variable.reason and not variable.levels):
+            continue
+        values = variable.values[0]
+        if variable.levels:
+            codes = np.nan_to_num(values, nan=-1).astype(int)
+            found[name] = pd.Categorical.from_codes(codes, list(variable.levels))
+        else:
+            found[name] = values
+    return pd.DataFrame(found)
 
 
 def _test(
@@ -318,18 +463,17 @@ def _test(
     if reason:
         return found
 
-    values = [each[known] for each in variable.values]
-    statistic_of = _statistic(variable.test, *values)
-    statistic = statistic_of(clusters[known])
+    values, *events = (each[known] for each in variable.values)
+    if events:
+        log_rank = LogRank(values, events[0] == 1)
+        statistic, p_value = survival_test(name, log_rank, known, permuted)
+    else:
+        statistic_of = _statistic(variable.test, values)
+        statistic = statistic_of(clusters[known])
+        p_value = permuted.p_value(name, known, statistic_of)
     if not np.isfinite(statistic):
         reason = "the clusters have no common times at which they could differ"
-        return found._replace(statistic=statistic, reason=reason)
-
-    drawn = np.array([statistic_of(each) for each in permuted.of(name, known)])
-    is_smaller = drawn < statistic - ROUNDING * abs(statistic)
-    n_as_large = int(np.sum(~is_smaller))  # unknown ones count as large
-    p_value = (1 + n_as_large) / (1 + len(drawn))
-    return found._replace(statistic=statistic, p_value=p_value)
+    return found._replace(statistic=statistic, p_value=p_value, reason=reason)
 
 
 def _notes(
@@ -539,12 +683,8 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
     return ""
 
 
-def _statistic(
-    test: str, values: Float, *events: Float
-) -> Callable[[np.ndarray], float]:
-    """Return a statistic of groups; NaN for log-rank if none meet at risk."""
-    if test == "log-rank":
-        return _log_rank(values, events[0] == 1)
+def _statistic(test: str, values: Float) -> Callable[[np.ndarray], float]:
+    """Return a statistic of groups."""
     if test == "chi-square":  # without a correction for continuity
         marks = (values[:, None] == np.unique(values)).astype(float)
         scores = (marks - marks.mean(axis=0)) / np.sqrt(marks.mean(axis=0))
@@ -558,38 +698,3 @@ def _statistic(
         return float((np.square(members @ scores).sum(axis=1) / sizes).sum())
 
     return between_groups
-
-
-def _log_rank(times: Float, is_event: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return the log-rank statistic of groups, chi-square without differences.
-
-    At each time of an event, the number of events in a group is compared with its share
-    of all samples at risk; under the hypothesis it is hypergeometric.
-    """
-    order = np.argsort(times, kind="stable")
-    steps, step_of, n_events = np.unique(
-        times[is_event], return_inverse=True, return_counts=True
-    )
-    firsts = np.searchsorted(times[order], steps)
-    n_at_risk = len(times) - firsts
-    variances = n_events * (n_at_risk - n_events) / np.maximum(n_at_risk - 1, 1)
-
-    def statistic(groups: np.ndarray) -> float:
-        _, numbers = np.unique(groups, return_inverse=True)
-        members = np.eye(numbers.max() + 1)[numbers]
-        at_risk = members[order][::-1].cumsum(axis=0)[::-1][firsts]
-        shares = at_risk / n_at_risk[:, None]
-        events = np.zeros(shares.shape)
-        np.add.at(events, step_of, members[is_event])
-        excess = (events - n_events[:, None] * shares).sum(axis=0)
-
-        # Written so that it is exactly zero if no two groups are at risk together.
-        covariance = -(shares * variances[:, None]).T @ shares
-        np.fill_diagonal(covariance, variances @ (shares * (1 - shares)))
-        if not covariance.any():
-            return np.nan
-        # Excesses sum to zero, and so does every row of their covariance.
-        inverse = np.linalg.pinv(covariance, rcond=RANK_TOLERANCE, hermitian=True)
-        return float(excess @ inverse @ excess)
-
-    return statistic

@@ -1,8 +1,8 @@
 """Clusters in the orders that permutation tests compare the given ones with."""
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from mkclust.data.groups import permutation_of_groups
 
 # With fewer different orders, p-values are coarse, which is said.
 FEW_ORDERS = 200
+# Statistics of permutations that differ by less, relatively, are the same but for
+# rounding.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,21 @@ class PermutedClusters:
         # Groups are exchangeable with all of their samples, known or not.
         for permuted in self._of_groups(rng):
             yield permuted[known]
+
+    def p_value(
+        self, name: str, known: np.ndarray, statistic_of: Callable[[np.ndarray], float]
+    ) -> float:
+        """Return the share of permutations with a statistic at least as large."""
+        statistic = statistic_of(self.clusters[known])
+        drawn = np.array([statistic_of(each) for each in self.of(name, known)])
+        is_smaller = drawn < statistic - ROUNDING * abs(statistic)
+        n_as_large = int(np.sum(~is_smaller))  # unknown ones count as large
+        return (1 + n_as_large) / (1 + len(drawn))
+
+    def only(self, kept: Sequence[int]) -> "PermutedClusters":
+        """Return the same of the samples of some clusters alone."""
+        clusters = np.where(np.isin(self.clusters, kept), self.clusters, -1)
+        return replace(self, clusters=clusters)
 
     def count_orders(self) -> int:
         """Return the number of different orders of the clusters."""

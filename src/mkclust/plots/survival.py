@@ -1,5 +1,7 @@
 """Survival by cluster: Kaplan-Meier curves with the numbers at risk."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +29,19 @@ class SurvivalDisplay(Display):
         left out.
     time_name : str, default="time"
         The title of the axis of times.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
+    note : str, default=""
+        Words inside the axes, such as a p-value.
 
     Attributes
     ----------
     curves : dict
         For each cluster the times of its events, and the shares without an event up to
         then.
+    bands : dict
+        For each cluster the lower and the upper ends of the 95% confidence intervals of
+        these shares, by the logarithm of minus their logarithm.
 
     Examples
     --------
@@ -47,6 +56,8 @@ class SurvivalDisplay(Display):
     events: Any
     labels: Any
     time_name: str = "time"
+    names: Sequence[str] | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
@@ -58,12 +69,21 @@ class SurvivalDisplay(Display):
         self.labels = labels[known]
 
         self.curves = {}
+        self.bands = {}
         for cluster in np.unique(self.labels).tolist():
             own = self.times[self.labels == cluster]
             happened = self.events[self.labels == cluster] == 1
             steps = np.unique(own[happened])
             observed = stats.CensoredData.right_censored(own, ~happened)
-            self.curves[cluster] = steps, stats.ecdf(observed).sf.evaluate(steps)
+            survived = stats.ecdf(observed).sf
+            shares = survived.evaluate(steps)
+            self.curves[cluster] = steps, shares
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # where no sample is left
+                interval = survived.confidence_interval(method="log-log")
+                ends = interval.low.evaluate(steps), interval.high.evaluate(steps)
+            low, high = (np.where(np.isfinite(e), e, shares) for e in ends)
+            self.bands[cluster] = np.minimum(low, shares), np.maximum(high, shares)
 
     @property
     def n_samples(self) -> int:
@@ -91,9 +111,15 @@ class SurvivalDisplay(Display):
         """Return what the curves and ticks show, in words."""
         return (
             f"Kaplan-Meier curves of {self.n_samples:,} samples, {self.n_events:,} "
-            "with an event: the share of each cluster that has had none. Ticks: "
-            "censored samples."
+            "with an event: the share of each cluster that has had none, with 95% "
+            "confidence bands. Ticks: censored samples."
         )
+
+    def _name(self, cluster: int) -> str:
+        """Return the name of a cluster."""
+        if self.names is None:
+            return str(cluster)
+        return shorten(self.names[cluster], 18)
 
     def _draw(self, ax: Any) -> None:
         """Draw the curve of every cluster, and how many are still at risk."""
@@ -108,12 +134,21 @@ class SurvivalDisplay(Display):
             x = np.r_[0, steps, own.max()]
             y = np.r_[1, shares, min(shares, default=1)]
             ax.step(x, y, where="post", color=color, linewidth=1.6)
+            low, high = self.bands[cluster]
+            ends: dict[str, Any] = {"step": "post", "color": color, "linewidth": 0}
+            ax.fill_between(
+                np.r_[steps, max(own.max(), steps[-1])] if len(steps) else [],
+                np.r_[low, low[-1:]],
+                np.r_[high, high[-1:]],
+                alpha=0.13,
+                **ends,
+            )
             censored = own[self.events[self.labels == cluster] == 0]
             at = np.searchsorted(steps, censored, side="right")
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
             name: dict[str, Any] = {"color": color, "fontweight": "bold"}
             ax.annotate(
-                f"{cluster}",
+                self._name(cluster),
                 (x[-1], y[-1]),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -122,10 +157,13 @@ class SurvivalDisplay(Display):
                 **name,
             )
             # The numbers at risk, a row for each cluster below the axis.
-            self._write(ax, -0.08 * end, row, f"{cluster}", **name)
+            self._write(ax, -0.05 * end, row, self._name(cluster), ha="right", **name)
             for tick in ticks:
                 self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
-        self._write(ax, -0.08 * end, -1, "at risk", color=INK)
+        self._write(ax, -0.05 * end, -1, "at risk", ha="right", color=INK)
+        if self.note:
+            corner: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 9.5}
+            ax.text(0.99, 0.99, self.note, transform=ax.transAxes, **corner)
         ax.set(xlim=(-0.02 * end, 1.06 * end), ylim=(0, 1.03), xticks=ticks)
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["bottom", "left"]].set_color(FAINT)
@@ -145,7 +183,5 @@ class SurvivalDisplay(Display):
             xycoords=ax.get_xaxis_transform(),
             xytext=(0, -54 - 12 * row),
             textcoords="offset points",
-            ha="center",
-            fontsize=8.5,
-            **style,
+            **{"ha": "center", "fontsize": 8.5} | style,
         )

@@ -1,0 +1,237 @@
+"""Survival by cluster: log-rank tests, pair by pair, and adjusted hazard ratios."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm
+
+from mkclust.explain.cox import fit_cox
+from mkclust.explain.permuted_clusters import PermutedClusters
+from mkclust.text import join_words
+from mkclust.types import Float
+
+# Eigenvalues of a covariance below this share of the largest are zero but for rounding.
+RANK_TOLERANCE = 1e-10
+# Events to be expected in every cluster for the chi-square distribution (Cochran).
+FEWEST_EXPECTED = 5
+# Two-sided confidence of the intervals of hazard ratios.
+CONFIDENCE = 0.95
+# Pairs of clusters up to which they are compared.
+MOST_PAIRS = 66
+
+
+class LogRank:
+    """The log-rank test of groups of samples with times, some of them censored.
+
+    At each time of an event, the number of events in a group is compared with its share
+    of all samples at risk; under the hypothesis it is hypergeometric.
+    """
+
+    def __init__(self, times: Float, is_event: np.ndarray):
+        self.is_event = is_event
+        self.order = np.argsort(times, kind="stable")
+        steps, self.step_of, self.n_events = np.unique(
+            times[is_event], return_inverse=True, return_counts=True
+        )
+        self.firsts = np.searchsorted(times[self.order], steps)
+        self.n_at_risk = len(times) - self.firsts
+        left = (self.n_at_risk - self.n_events) / np.maximum(self.n_at_risk - 1, 1)
+        self.variances = self.n_events * left
+
+    def expected(self, groups: np.ndarray) -> Float:
+        """Return the events to be expected in every group, if none differ."""
+        return self.n_events @ self._shares(groups)[0]
+
+    def statistic(self, groups: np.ndarray) -> float:
+        """Return chi-square without differences, NaN if no groups meet at risk."""
+        shares, members = self._shares(groups)
+        events = np.zeros(shares.shape)
+        np.add.at(events, self.step_of, members[self.is_event])
+        excess = (events - self.n_events[:, None] * shares).sum(axis=0)
+
+        # Written so that it is exactly zero if no two groups are at risk together.
+        covariance = -(shares * self.variances[:, None]).T @ shares
+        np.fill_diagonal(covariance, self.variances @ (shares * (1 - shares)))
+        if not covariance.any():
+            return np.nan
+        # Excesses sum to zero, and so does every row of their covariance.
+        inverse = np.linalg.pinv(covariance, rcond=RANK_TOLERANCE, hermitian=True)
+        return float(excess @ inverse @ excess)
+
+    def p_value(self, groups: np.ndarray) -> float:
+        """Return the p-value by the chi-square distribution, NaN for few events."""
+        expected = self.expected(groups)
+        if len(expected) < 2 or expected.min() < FEWEST_EXPECTED:
+            return np.nan
+        return float(chi2.sf(self.statistic(groups), len(expected) - 1))
+
+    def _shares(self, groups: np.ndarray) -> tuple[Float, Float]:
+        """Return the share of each group in those at risk, and its members."""
+        _, numbers = np.unique(groups, return_inverse=True)
+        members = np.eye(numbers.max() + 1)[numbers]
+        at_risk = members[self.order][::-1].cumsum(axis=0)[::-1][self.firsts]
+        return at_risk / self.n_at_risk[:, None], members
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalComparison:
+    """How clusters differ in survival, two at a time and adjusted for other variables.
+
+    Attributes
+    ----------
+    pairs : pandas.DataFrame
+        The log-rank tests of every two clusters: ``one``, ``other``, ``statistic``,
+        ``p_value`` and ``p_adjusted`` (for the number of pairs, by Holm).
+    hazards : pandas.DataFrame
+        The hazard ratios of a Cox regression (Efron's way of ties): ``term``,
+        ``hazard_ratio``, ``low`` and ``high`` (its 95% confidence interval),
+        ``p_value`` (Wald). Empty if there are none.
+    adjusted_for : tuple of str
+        The variables in the regression in addition to the clusters.
+    p_value : float
+        Of the clusters in addition to these variables (likelihood ratio); NaN without
+        variables.
+    n_samples : int
+        The samples of the regression, with all of its values.
+    reason : str
+        Why there are no hazard ratios; empty if there are some.
+    """
+
+    pairs: pd.DataFrame
+    hazards: pd.DataFrame = field(default_factory=pd.DataFrame)
+    adjusted_for: tuple[str, ...] = ()
+    p_value: float = np.nan
+    n_samples: int = 0
+    reason: str = ""
+
+
+def compare_survival(
+    name: str,
+    times: Float,
+    events: Float,
+    permuted: PermutedClusters,
+    names: Sequence[str],
+    adjust: Mapping[str, Mapping[str, Float]],
+) -> SurvivalComparison:
+    """Compare the survival of clusters in pairs, and adjusted for other variables.
+
+    `adjust` has the columns of each variable that is adjusted for, by their titles.
+    """
+    clusters = permuted.clusters
+    known = np.isfinite(times) & np.isfinite(events) & (clusters >= 0)
+    pairs = _compare_pairs(name, times, events, known, permuted, names)
+    columns = {
+        title: values for each in adjust.values() for title, values in each.items()
+    }
+    for values in columns.values():
+        known &= np.isfinite(values)
+    others = {title: values[known] for title, values in columns.items()}
+    others = {title: each for title, each in others.items() if np.ptp(each) > 0}
+    present = np.unique(clusters[known])
+    own = {
+        f"{names[each]} vs {names[present[0]]}": (clusters[known] == each) * 1.0
+        for each in present[1:]
+    }
+    try:
+        hazards, p_value = _hazards(times[known], events[known], own, others)
+    except ValueError as error:
+        return SurvivalComparison(pairs, reason=str(error))
+    n = int(known.sum())
+    return SurvivalComparison(pairs, hazards, tuple(adjust), p_value, n)
+
+
+def _hazards(
+    times: Float, events: Float, own: dict[str, Float], others: dict[str, Float]
+) -> tuple[pd.DataFrame, float]:
+    """Return hazard ratios of clusters and other columns, and the test of clusters."""
+    terms = [*own, *others]
+    matrix = np.column_stack([*own.values(), *others.values()])
+    fit = fit_cox(times, events, matrix, terms)
+    reach = norm.ppf((1 + CONFIDENCE) / 2) * fit.errors
+    hazards = {
+        "term": terms,
+        "hazard_ratio": np.exp(fit.coefficients),
+        "low": np.exp(fit.coefficients - reach),
+        "high": np.exp(fit.coefficients + reach),
+        "p_value": 2 * norm.sf(np.abs(fit.coefficients) / fit.errors),
+    }
+    p_value = np.nan
+    if others:
+        without = fit_cox(times, events, matrix[:, len(own) :], list(others))
+        gain = 2 * (fit.log_likelihood - without.log_likelihood)
+        p_value = float(chi2.sf(gain, len(own)))
+    return pd.DataFrame(hazards), p_value
+
+
+def _compare_pairs(
+    name: str,
+    times: Float,
+    events: Float,
+    known: np.ndarray,
+    permuted: PermutedClusters,
+    names: Sequence[str],
+) -> pd.DataFrame:
+    """Return the log-rank tests of every two clusters, corrected by Holm."""
+    clusters = permuted.clusters
+    rows = []
+    pairs = list(combinations(np.unique(clusters[known]).tolist(), 2))
+    if len(pairs) > MOST_PAIRS:
+        pairs = []
+    for one, other in pairs:
+        both = known & np.isin(clusters, (one, other))
+        if not events[both].any():
+            continue
+
+        pair = permuted.only((one, other))
+        test = LogRank(times[both], events[both] == 1)
+        statistic, p_value = survival_test(f"{name} {one} {other}", test, both, pair)
+        if np.isfinite(statistic):
+            rows.append((names[one], names[other], statistic, p_value))
+    columns = ["one", "other", "statistic", "p_value"]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.assign(p_adjusted=holm(found["p_value"].to_numpy(float)))
+
+
+def survival_test(
+    name: str, test: LogRank, known: np.ndarray, permuted: PermutedClusters
+) -> tuple[float, float]:
+    """Return the log-rank statistic of clusters, and its p-value.
+
+    It is by the chi-square distribution if enough events are expected in every cluster
+    and the samples are exchangeable, by permutations else.
+    """
+    clusters = permuted.clusters[known]
+    statistic = test.statistic(clusters)
+    if not np.isfinite(statistic):
+        return statistic, np.nan
+    if permuted.groups is None:
+        p_value = test.p_value(clusters)
+        if np.isfinite(p_value):
+            return statistic, p_value
+    return statistic, permuted.p_value(name, known, test.statistic)
+
+
+def holm(p_values: Float) -> Float:
+    """Return p-values corrected for their number by Holm's method.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values)
+    factors = np.arange(len(p_values), 0, -1)
+    corrected = np.maximum.accumulate(factors * p_values[order])
+    found = np.empty(len(p_values))
+    found[order] = np.minimum(corrected, 1)
+    return found
+
+
+def about_medians(medians: Mapping[int, float], names: Sequence[str]) -> str:
+    """Return the median times of clusters in words."""
+    told = [
+        f"{'not reached' if np.isnan(time) else format(time, '.3g')} in {names[each]}"
+        for each, time in medians.items()
+    ]
+    return join_words(told, most=12)
