@@ -163,7 +163,7 @@ def _check_survival(
 
 
 def _adjusted_for(variables: dict[str, Any] | None, adjust: str | None) -> list[str]:
-    """Return the columns that hazard ratios are adjusted for, or refuse unknown ones."""
+    """Return the columns that hazard ratios are adjusted for; refuse unknown ones."""
     names = [name.strip() for name in (adjust or "").split(",") if name.strip()]
     if names and variables is None:
         raise CommandError("--adjust names columns of --annotate FILE: give the file")
