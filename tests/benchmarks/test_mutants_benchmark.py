@@ -1,0 +1,35 @@
+"""The faults that are planted to try the tests: all of them can still be planted."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from mutants import MUTANTS, SOURCE, planted
+
+TESTS = Path(__file__).parents[1]
+BY_NAME = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+
+
+@BY_NAME
+def test_a_fault_occurs_once_and_leaves_a_program(mutant):
+    text = (SOURCE / mutant.file).read_text(encoding="utf-8")
+    assert text.count(mutant.old) == 1
+    changed = ast.dump(ast.parse(planted(text, mutant)))
+    assert changed != ast.dump(ast.parse(text))
+
+
+@BY_NAME
+def test_the_tests_of_a_fault_exist(mutant):
+    assert mutant.tests
+    for test in mutant.tests:
+        assert (TESTS / test).is_file()
+
+
+def test_names_of_faults_are_unique():
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 30
+
+
+def test_a_fault_that_does_not_apply_is_an_error():
+    with pytest.raises(ValueError, match="0 times instead of once: adapt"):
+        planted("nothing of it", MUTANTS[0])
