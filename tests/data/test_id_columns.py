@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from mkclust import AverageKKM, to_anndata
-from mkclust.data.id_columns import is_own_column, looks_like_an_id, rises_evenly
+from mkclust.data.id_columns import is_own_column, looks_like_an_id
 
 
 @pytest.mark.parametrize(
@@ -35,16 +35,6 @@ def test_whole_numbers_that_all_differ_look_like_ids_and_measurements_do_not():
 def test_marks_of_two_values_are_no_ids():
     assert not looks_like_an_id("smoker_no", [0, 1, 0, 0])
     assert not looks_like_an_id("x", [0, 1])
-
-
-def test_even_steps_are_told_from_a_shuffled_or_measured_column():
-    numbers = np.arange(1000, 1200)
-    assert rises_evenly(numbers)
-    assert rises_evenly(pd.Series(3.0 * numbers))
-    assert not rises_evenly(np.random.default_rng(0).permutation(numbers))
-    assert not rises_evenly(numbers + np.isin(numbers, 1100))
-    assert not rises_evenly(numbers + 0.5)
-    assert not rises_evenly(np.ones(200))
 
 
 def test_all_columns_that_are_written_to_annotated_data_are_own_columns():

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_integer_dtype
 
@@ -82,23 +81,6 @@ def counts_samples(column: pd.Series) -> bool:
     is_whole = is_integer_dtype(column.dtype) and not is_bool_dtype(column.dtype)
 
     return bool(is_whole and column.is_unique)
-
-
-def rises_evenly(values: Any) -> bool:
-    """Return whether whole numbers rise by the same step from row to row.
-
-    >>> rises_evenly([1000, 1001, 1002]), rises_evenly([3, 1, 2])
-    (True, False)
-    """
-    numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(
-        float, na_value=np.nan
-    )
-
-    if len(numbers) < 3 or not np.isfinite(numbers).all() or (numbers % 1 != 0).any():
-        return False
-
-    steps = np.diff(numbers)
-    return bool(steps[0] > 0 and (steps == steps[0]).all())
 
 
 def is_own_column(name: object) -> bool:

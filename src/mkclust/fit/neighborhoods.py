@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from mkclust.engine.eigen import Relaxation
 from mkclust.fit.embedding import Extension, Similarities, is_training
 from mkclust.fit.mixture import leading_sums
 from mkclust.graph import (
@@ -178,17 +177,6 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
     sums = inner_products(products, H)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
-
-
-def relaxation_of_graph(found: Cut, like: Array) -> Relaxation:
-    """Return the leading eigenvectors of a graph beside the kernels."""
-    vectors = to_device(found.relaxation.vectors, like)
-    return Relaxation(
-        found.relaxation.n_clusters,
-        vectors,
-        found.relaxation.eigenvalues,
-        found.relaxation.error,
-    )
 
 
 @dataclass(frozen=True)
