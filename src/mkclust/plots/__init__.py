@@ -7,6 +7,7 @@ given, nothing touches matplotlib's global state, and no screen is needed.
 from mkclust.plots.curves import ConvergenceDisplay, NumberOfClustersDisplay
 from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.fit import plot_fit
+from mkclust.plots.heatmap import HeatmapDisplay
 from mkclust.plots.matrices import AgreementDisplay, ClassesDisplay, DescriptionDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.survival import SurvivalDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "ConvergenceDisplay",
     "DescriptionDisplay",
     "EmbeddingDisplay",
+    "HeatmapDisplay",
     "KernelWeightsDisplay",
     "NumberOfClustersDisplay",
     "SortedKernelDisplay",

@@ -126,6 +126,11 @@ def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> 
     ax.set_ylabel(y, fontsize=9.5, color=INK)
 
 
+def names_of(model: Any) -> tuple[str, ...] | None:
+    """Return the names of the clusters of a model, None if nobody has given any."""
+    return getattr(model, "cluster_names_", None)
+
+
 def shorten(name: Any, limit: int = 26) -> str:
     """Return a name, without its middle if it is too long for a tick label."""
     name = printable(name)
