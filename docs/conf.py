@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation: ``make docs``. Nothing is downloaded."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,7 @@ project = "mkclust"
 author = "The mkclust developers"
 copyright = author
 version = release = __version__
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -86,6 +88,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "mkclust"},
+    "github_url": URLS["Repository"],
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "show_toc_level": 2,

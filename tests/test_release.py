@@ -1,6 +1,7 @@
 """What a release promises: one version everywhere, lean extras, and bounds that are
 tested."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -37,6 +38,14 @@ HEAVY = (
         "polars",
     ),
 )
+# The names of packages that are imported by another one.
+PACKAGES = {"sklearn": "scikit-learn", "array_api_compat": "array-api-compat"}
+# Libraries of a GPU, which are installed by hand: none of the extras has them.
+OF_A_GPU = {"torch", "cupy", "triton"}
+# Extras for work on the library.
+OF_DEVELOPERS = ("all", "dev", "docs")
+# Needed by pandas for tables of Markdown, and so never imported by the library.
+ONLY_OTHERS_IMPORT_IT = {"tabulate"}
 
 
 def names(requirements):
@@ -85,6 +94,59 @@ def test_runtime_dependencies_have_lower_bounds_and_no_upper_ones():
         assert f"{title} {bounds[package]}" in text.replace("\n", " ")
     with pytest.raises(ValueError, match="numpy<3 has no lower bound"):
         oldest(PROJECT | {"dependencies": ["numpy<3"]})
+
+
+def imported_modules(path):
+    """Return the modules that a file imports, also within its functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            found |= {
+                argument.value
+                for argument in node.args
+                if isinstance(argument, ast.Constant)
+            }
+    return found
+
+
+def imported_packages():
+    """Return the packages of others that the library imports, by their names on an
+    index of packages."""
+    modules = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        modules |= imported_modules(path)
+    roots = {module.partition(".")[0] for module in modules}
+    others = roots - set(sys.stdlib_module_names) - {PROJECT["name"]}
+    return {PACKAGES.get(name, name) for name in others}
+
+
+def test_what_the_library_imports_is_declared_and_nothing_else_is():
+    of_users = [
+        line
+        for name, extra in EXTRAS.items()
+        if name not in OF_DEVELOPERS
+        for line in extra
+    ]
+    declared = names([*PROJECT["dependencies"], *of_users])
+    imported = imported_packages()
+    assert imported - declared == OF_A_GPU
+    assert declared - imported == ONLY_OTHERS_IMPORT_IT
+
+
+def test_the_addresses_of_the_project_are_those_of_one_repository():
+    repository = PROJECT["urls"]["Repository"]
+    owner, name = re.fullmatch(
+        r"https://github.com/([\w-]+)/(\w+)", repository
+    ).groups()
+    pages = f"https://{owner}.github.io/{name}/"
+    for address in PROJECT["urls"].values():
+        assert address.startswith((repository, pages))
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f'repository-code: "{repository}"' in citation
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ _this_thread = local()
 @cache
 def _controller() -> Any:
     """Return the handle of the linear algebra's threads, found in milliseconds."""
-    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
