@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.data.blocks import fingerprint
 from mkclust.data.samples import Expected, Samples, read_views
 from mkclust.data.tables import TABLE
+from mkclust.kernels.counts import CountComponents
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import RULES, check_scale, choose_rules, requests_of, view
 from mkclust.kernels.neighbors import (
@@ -77,7 +78,8 @@ class KernelBank(TransformerMixin, Parameters):
     scale : {"auto", "standard", "robust", "none"} or dict, default="auto"
         How columns of numbers are scaled, in all views or by the name of a view: by the
         rule of its kind, their standard deviation, the distance between their
-        quartiles, or not at all. Counts, histograms, directions, categories, links and
+        quartiles, or not at all. Whole numbers are taken for "counts" or "log-ratios"
+        only with "auto". Sparse views, histograms, directions, categories, links and
         distances keep their rule.
     on_the_fly : bool, default=False
         Return a source that computes rows of the kernels whenever they are needed,
@@ -125,6 +127,11 @@ class KernelBank(TransformerMixin, Parameters):
     - "distances" (one column per sample, symmetric, with a zero diagonal): shared
       neighborhoods of the 20 nearest.
     - "graph" (one column per sample, symmetric, mostly zero): the cosine of the links.
+    - "counts" (whole numbers in at least 100 columns, distributed as counts, some
+      columns positive in most rows): Gaussian, of 50 principal components of the
+      logarithms of the 2,000 most variable columns, rows scaled to the same total.
+    - "log-ratios" (whole numbers in 8 to 99 columns, distributed as counts): Gaussian,
+      of log(1 + x) less its mean in the row.
     - "sparse" (nonnegative, less than 10 % not zero): shared neighborhoods of the 20
       nearest by the cosine of log(1 + x / u), with u the median of the positive
       entries, weighted by the inverse document frequency of the columns.
@@ -139,7 +146,7 @@ class KernelBank(TransformerMixin, Parameters):
     - "dense" (all others): Gaussian; columns that vary more than twice as much as the
       median column are scaled down to that.
 
-    The kernel of a view that is "histogram", "directions", "components", "table" or
+    The kernel of a view that is "counts", "log-ratios", "histogram", "directions", "components", "table" or
     "dense" consists of its shared neighborhoods by a third, if it is the only one of
     the view. Kernels by name, each alone, with s the median dissimilarity of two
     training rows (if not Euclidean, of at most 2,000 rows):
@@ -228,7 +235,7 @@ class KernelBank(TransformerMixin, Parameters):
             warn_of_lost_digits(name, view, columns)
             digest = fingerprint(view)
             if digest is None:
-                is_counts = isinstance(preparation, LogTfIdf)
+                is_counts = isinstance(preparation, LogTfIdf | CountComponents)
                 view = (
                     as_csr(view) if is_counts and _is_wide(view) else copy_array(view)
                 )

@@ -8,6 +8,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.kernels.components import are_components
+from mkclust.kernels.counts import (
+    CountComponents,
+    LogRatios,
+    are_few_counts,
+    are_many_counts,
+)
 from mkclust.kernels.formulas import (
     COSINE,
     DISTANCES,
@@ -46,6 +52,12 @@ SYMMETRIC = 1e-6
 NEARBY = 1 / 3
 # Views whose entries belong to pairs of samples.
 OF_PAIRS: dict[str, Any] = {"of_pairs": True, "is_nonnegative": True}
+# Views of counts.
+OF_COUNTS: dict[str, Any] = {
+    "of_counts": True,
+    "is_nonnegative": True,
+    "neighborhood_share": NEARBY,
+}
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,8 @@ class ViewRule:
     is_nonnegative: bool = False  # whether negative entries are refused
     # Whether its kernels are positive semidefinite for all rows.
     is_definite: bool = True
+    # Whether it is recognized only if columns are scaled by the rule of a view.
+    of_counts: bool = False
 
     @property
     def by_name(self) -> bool:
@@ -227,6 +241,20 @@ RULES: dict[str, ViewRule] = {
             fits=ViewProfile.is_graph,
             why="a symmetric matrix, nonnegative and mostly zero",
             **OF_PAIRS,
+        ),
+        ViewRule(
+            "counts",
+            preparation=CountComponents,
+            fits=lambda profile: are_many_counts(profile.raw_rows),
+            why="whole numbers in many columns, distributed as counts",
+            **OF_COUNTS,
+        ),
+        ViewRule(
+            "log-ratios",
+            preparation=LogRatios,
+            fits=lambda profile: are_few_counts(profile.raw_rows),
+            why="whole numbers in few columns, distributed as counts",
+            **OF_COUNTS,
         ),
         ViewRule(
             "sparse",
@@ -303,9 +331,16 @@ SCALES: dict[str, type[Preparation]] = {
 }
 
 
-def kind_of(profile: ViewProfile) -> ViewRule:
-    """Return the first rule that fits the profile of a view."""
-    return next(rule for rule in RULES.values() if rule.fits and rule.fits(profile))
+def kind_of(profile: ViewProfile, scale: str = "auto") -> ViewRule:
+    """Return the first rule that fits the profile of a view.
+
+    Whole numbers whose scale is asked for are not taken for counts.
+    """
+    for rule in RULES.values():
+        is_left_out = rule.of_counts and scale != "auto"
+        if rule.fits and not is_left_out and rule.fits(profile):
+            return rule
+    raise AssertionError("the last rule fits every view")
 
 
 def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
@@ -393,7 +428,7 @@ def _choose(
         # samples.
         if preprocessed is not None:
             n_samples = None
-        rule = kind_of(ViewProfile(rows, n_samples))
+        rule = kind_of(ViewProfile(rows, n_samples), scale)
         if preprocessed is not None and rule.kind == "table":
             rule = RULES["dense"]  # columns are scaled as the transformer leaves them
     else:
