@@ -25,6 +25,13 @@ def component_scores(X):
     return U * sizes
 
 
+def counted(rng, means, n=N, folds=1.0):
+    """Return negative binomial counts of columns with some means, times folds."""
+    sizes = rng.lognormal(0, 0.4, size=(n, 1))
+    rates = sizes * means * rng.gamma(1.5, 1 / 1.5, size=(n, len(means)))
+    return rng.poisson(folds * rates).astype(float)
+
+
 def example(kind, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 6))
@@ -34,6 +41,8 @@ def example(kind, seed=0):
         ),
         "distances": lambda: np.linalg.norm(X[:, None] - X, axis=2),
         "graph": lambda: symmetric(rng.random((N, N)) * (rng.random((N, N)) < 0.04)),
+        "counts": lambda: counted(rng, rng.lognormal(0, 1.5, 150)),
+        "log-ratios": lambda: counted(rng, rng.lognormal(3.5, 1, 12)),
         "sparse": lambda: rng.poisson(0.05, size=(N, 90)).astype(float),
         "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
         "histogram": lambda: rng.dirichlet(np.ones(7), size=N),

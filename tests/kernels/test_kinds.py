@@ -53,7 +53,8 @@ def test_the_kind_of_a_view_is_told_from_its_numbers(library):
 @given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
 def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, factor):
     view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
-    assert tell_kind(factor * view, N) == kind
+    if not RULES[kind].of_counts:  # which have no unit
+        assert tell_kind(factor * view, N) == kind
     of_pairs = RULES[kind].of_pairs
     assert tell_kind(view[np.ix_(order, order)] if of_pairs else view[order], N) == kind
 

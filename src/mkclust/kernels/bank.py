@@ -146,10 +146,10 @@ class KernelBank(TransformerMixin, Parameters):
     - "dense" (all others): Gaussian; columns that vary more than twice as much as the
       median column are scaled down to that.
 
-    The kernel of a view that is "counts", "log-ratios", "histogram", "directions", "components", "table" or
-    "dense" consists of its shared neighborhoods by a third, if it is the only one of
-    the view. Kernels by name, each alone, with s the median dissimilarity of two
-    training rows (if not Euclidean, of at most 2,000 rows):
+    The kernel of a view that is "counts", "log-ratios", "histogram", "directions",
+    "components", "table" or "dense" consists of its shared neighborhoods by a third, if
+    it is the only one of the view. Kernels by name, each alone, with s the median
+    dissimilarity of two training rows (if not Euclidean, of at most 2,000 rows):
 
     - "gaussian": the kernels of the parameters, of rows as they are.
     - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the

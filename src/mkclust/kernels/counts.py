@@ -210,6 +210,6 @@ def _moments(rows: Array) -> tuple[Float, Float]:
     means = np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
     total = np.zeros((d, d))
     for part in ranges(n, BLOCK_ROWS):
-        centered = (dense_rows(rows[part]) - means).astype(np.float32)
+        centered = dense_rows(rows[part]) - means.astype(rows.dtype)
         total += centered.T @ centered
     return means, total / n
