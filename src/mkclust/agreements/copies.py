@@ -10,16 +10,16 @@ from mkclust.types import Float
 
 # Two kernels with a larger alignment are copies.
 COPY_ALIGNMENT = 0.99
-# Copies have all samples in common, or at least this number: fewer can be alike by
-# chance.
-FEWEST_FOR_COPIES = 24
 
 
 def can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
     """Return which pairs share all samples, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
+    # Copies have all samples in common, or at least this number: fewer can be alike by
+    # chance.
+    fewest_for_copies = 24
     return np.asarray(
-        pair_samples >= np.minimum(np.maximum(own[:, None], own), FEWEST_FOR_COPIES)
+        pair_samples >= np.minimum(np.maximum(own[:, None], own), fewest_for_copies)
     )
 
 

@@ -38,8 +38,6 @@ from mkclust.types import Float
 
 # Samples for the leading direction of a kernel, and for simulated p-values.
 JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
-# Samples of which the means of groups are compared.
-GROUPED_SAMPLES = 1024
 
 
 def measure_agreement(stack: Stack) -> Agreement:
@@ -127,7 +125,9 @@ def _p_values_of_groups(
         ones = np.ones(tested.shape)
         return GroupedPValues(ones, ones, False)
     rng = np.random.default_rng(0)
-    means = comparison.of_means(draw_equally(groups, GROUPED_SAMPLES, rng))
+    # Samples of which the means of groups are compared.
+    grouped_samples = 1024
+    means = comparison.of_means(draw_equally(groups, grouped_samples, rng))
     between, lowest_between = _p_values(
         means, debiased_alignments(means.products)[0], tested
     )

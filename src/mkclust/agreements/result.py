@@ -12,9 +12,6 @@ from mkclust.agreements.limits import limit_text, p_text, p_value_limit
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# A view that agrees with the others by less than this share of the median has less
-# weight, in proportion. Chosen on the data sets of benchmarks/agreement.py.
-MUCH_LESS_SHARE = 0.6
 # Fewer effective directions mean less weight: a column of two levels has 1, tables
 # mostly over 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
@@ -188,10 +185,14 @@ class Agreement:
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
         weights, values = np.zeros(len(self.names)), 1 / np.bincount(place)[place]
+        # A view that agrees with the others by less than this share of the median has
+        # less weight, in proportion. Chosen on the data sets of
+        # benchmarks/agreement.py.
+        much_less_share = 0.6
         if self.any_share:
             sums = self._agreement_sums(self.chosen)
             relative = sums / np.median(sums[first])
-            values *= np.where(relative < MUCH_LESS_SHARE, relative, 1)
+            values *= np.where(relative < much_less_share, relative, 1)
         if self.n_independent_views > 1:
             values *= np.minimum(
                 self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1

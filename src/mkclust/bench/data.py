@@ -18,9 +18,6 @@ from mkclust.stack import Mix, Stack, as_stack
 from mkclust.stack.checks import symmetrized
 from mkclust.types import Float
 
-# Number of rows of every kernel that the fingerprint of the data is made of.
-FINGERPRINT_ROWS = 64
-
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -58,7 +55,9 @@ class Prepared:
             repr((self.names, self.n_clusters, len(self.y))).encode()
         )
         digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
-        rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
+        # Number of rows of every kernel that the fingerprint of the data is made of.
+        fingerprint_rows = 64
+        rows = np.unique(np.linspace(0, len(self.y) - 1, fingerprint_rows).astype(int))
         for kernel in self.kernels:
             part = kernel[rows]
             if scipy.sparse.issparse(part):

@@ -37,8 +37,6 @@ BOLD = (
     "Bold: not significantly worse than the best of the row (paired t test over the "
     "repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
 )
-# Scores that differ by less are equal up to rounding.
-SCORE_ROUNDING = 1e-10
 
 
 def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
@@ -174,13 +172,15 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     """
     frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}
+    # Scores that differ by less are equal up to rounding.
+    score_rounding = 1e-10
     for pair in itertools.combinations(frame, 2):
         differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
         if len(differences) < 3:
             continue
         # The sign decides, since t has no variance.
-        if np.ptp(differences) <= SCORE_ROUNDING:
-            p_values[pair] = float(abs(differences[0]) <= SCORE_ROUNDING)
+        if np.ptp(differences) <= score_rounding:
+            p_values[pair] = float(abs(differences[0]) <= score_rounding)
         else:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()

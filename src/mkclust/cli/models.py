@@ -19,9 +19,6 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.text import did_you_mean, join_words
 
-# Exact kernels are computed up to this number of samples, and this share of the memory,
-# by the methods that do not learn from anchors.
-MOST_EXACT_SAMPLES, LARGEST_SHARE = 10_000, 0.5
 # Parameters of a model that decide on its kernels.
 OF_KERNELS = (
     "kernels",
@@ -189,7 +186,11 @@ def _reason_for_landmarks(
     per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
     n_bytes = 8 * (per_view * len(data.views) + 1) * n**2
     free = available_bytes()
-    if n > MOST_EXACT_SAMPLES or (free is not None and n_bytes > LARGEST_SHARE * free):
+    # Exact kernels are computed up to this number of samples, and this share of the
+    # memory, by the methods that do not learn from anchors.
+    most_exact_samples = 10_000
+    largest_share = 0.5
+    if n > most_exact_samples or (free is not None and n_bytes > largest_share * free):
         return f"exact kernels of {n:,} samples would take {in_units(n_bytes)}"
     return ""
 

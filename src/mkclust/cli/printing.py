@@ -10,8 +10,6 @@ from mkclust.explain.stability import Stability
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.text import count, join_words, printable, text_table
 
-MAX_SIZES = 30  # clusters whose sizes are printed
-
 
 def score_table(scores: dict[str, dict[str, float]]) -> str:
     """Return scores in percent."""
@@ -110,7 +108,9 @@ def cluster_sizes(labels: Any, k: int = 0) -> str:
     if n_none:
         none = f"; {count(n_none, 'sample')} of which nothing is known: -1"
 
-    if len(sizes) <= MAX_SIZES:
+    # Clusters whose sizes are printed.
+    max_sizes = 30
+    if len(sizes) <= max_sizes:
         words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
         return f"Samples in each cluster: {words}{none}"
     middle = int(np.median(sizes))

@@ -39,9 +39,6 @@ DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 # Blocks of files are whole chunks, to read none twice, unless a chunk is larger than
 # this.
 CHUNK_BYTES = 32 << 20
-# More threads would take more memory than they save time, and so would larger results
-# of blocks.
-MOST_THREADS, WAITING_BYTES = 16, 256 << 20
 
 
 class Block(dict[str, Array]):
@@ -158,6 +155,10 @@ class Blocks:
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield the function of every block, with the number of its first sample."""
         blocks = iter(self)
+        # More threads would take more memory than they save time, and so would larger
+        # results of blocks.
+        most_threads = 16
+        waiting_bytes = 256 << 20
         for start, block in blocks:
             part = function(block, start)
             yield start, part
@@ -168,7 +169,7 @@ class Blocks:
                 results = (part,)
 
             n_bytes = sum(int(each.nbytes) for each in results)
-            threads = min(n_threads(), MOST_THREADS, WAITING_BYTES // max(1, n_bytes))
+            threads = min(n_threads(), most_threads, waiting_bytes // max(1, n_bytes))
             if threads > 1:
                 with one_thread():
                     yield from _map_together(blocks, function, threads)

@@ -17,13 +17,9 @@ from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.text import join_words
 from mkclust.types import Array
 
-# A view is warned of that has fewer samples than this, and than this share of all.
-FEW_OBSERVED, FEW_SHARE = 10, 0.2
 # Kernels are symmetric up to this share of their largest entry, in single precision
-# too, ...
+# too.
 ROUNDING = 1e-5
-# ... which is compared for some rows at a time.
-COMPARED_ROWS = 1024
 
 
 def is_dask(array: Any) -> bool:
@@ -59,15 +55,17 @@ def is_symmetric(X: Any) -> bool:
         difference = abs(X.astype(float) - X.T.astype(float))
         return bool(difference.max() <= ROUNDING * abs(X.astype(float)).max())
 
+    # Rows that are compared at a time.
+    compared_rows = 1024
     if not (in_memory(X) or is_foreign(X) or is_dask(X)):
-        X = np.asarray(X[:COMPARED_ROWS])[:, :COMPARED_ROWS]
+        X = np.asarray(X[:compared_rows])[:, :compared_rows]
     if not is_foreign(X):
         X = np.asarray(X)
         if X.dtype.kind not in "biuf":
             return False
 
     # The first tells nearly all tables from kernels.
-    blocks = ranges(X.shape[0], COMPARED_ROWS)
+    blocks = ranges(X.shape[0], compared_rows)
     return all(_are_equal(X[rows, :], X[:, rows].T) for rows in blocks)
 
 
@@ -198,12 +196,15 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
     """Refuse a view or kernel of a single sample, and warn of one of very few."""
     if missing is None:
         return
+    # A view is warned of that has fewer samples than this, and than this share of all.
+    few_observed = 10
+    few_share = 0.2
     for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
         has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
             raise ValueError(f"{has}; {advice}.")
-        if 1 < n_observed < min(FEW_OBSERVED, FEW_SHARE * len(missing)):
+        if 1 < n_observed < min(few_observed, few_share * len(missing)):
             warn(f"{has}, and may get a large weight; {advice}.")
 
 

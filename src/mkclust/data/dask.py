@@ -10,9 +10,6 @@ from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
 from mkclust.data.check import as_floats
 from mkclust.types import Array
 
-# Partial sums that one task adds up: few, for each may be as large as all features
-# squared.
-FAN_IN = 4
 # Samples of a chunk if no view has all samples.
 _ROWS = 10 * MOST_ROWS
 
@@ -51,8 +48,11 @@ class DaskBlocks(Blocks):
         add_all = partial(reduce, add)
         parts = self._tasks(function, add_all)
         tree = dask.delayed(add_all)
+        # Partial sums that one task adds up: few, for each may be as large as all
+        # features squared.
+        fan_in = 4
         while len(parts) > 1:
-            parts = [tree(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+            parts = [tree(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
         return parts[0].compute()
 
     def map(self, function: BlockFunction) -> Array:

@@ -21,13 +21,6 @@ from mkclust.types import Array
 MEDIAN_ROWS, MEDIAN_PRODUCTS = 5_000, 5e10
 # Rows whose distances to all others are computed at a time.
 BLOCK_ROWS = 256
-# The origin of views of more entries is the median of this many of their rows.
-MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
-# Entries of a view that are brought to float64 at a time on a device.
-BLOCK_ENTRIES = 2**24
-# Squared distances in float64 below this share of the squared norms are rounding, taken
-# as zero.
-RESOLUTION = 1e-13
 
 
 def squared_norms(view: Array) -> Array:
@@ -37,7 +30,9 @@ def squared_norms(view: Array) -> Array:
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
     xp = namespace(view)
-    blocks = ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(view.shape[1], 1)))
+    # Entries of a view that are brought to float64 at a time on a device.
+    block_entries = 2**24
+    blocks = ranges(view.shape[0], max(1, block_entries // max(view.shape[1], 1)))
     wide = (astype(view[rows, :], "float64") for rows in blocks)
     return xp.concat([xp.sum(part * part, axis=1) for part in wide])
 
@@ -76,7 +71,8 @@ def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
     squared += norms
     limit = 0.0
     if precision_of(squared) == "float64":
-        limit = RESOLUTION
+        # Squared distances below this share of the squared norms are rounding.
+        limit = 1e-13
 
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
@@ -108,8 +104,11 @@ def middle(view: Array) -> Array:
     if issparse(view):
         return np.zeros(view.shape[1])
     if not is_foreign(view):
-        is_large = view.size > MIDDLE_ENTRIES
-        return np.median(some_rows(view, MIDDLE_ROWS) if is_large else view, axis=0)
+        # Of views of more entries than this, so many rows are looked at.
+        middle_entries = 10_000_000
+        middle_rows = 1_000
+        is_large = view.size > middle_entries
+        return np.median(some_rows(view, middle_rows) if is_large else view, axis=0)
     rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
     n = rows.shape[0]
     return (rows[(n - 1) // 2, :] + rows[n // 2, :]) / 2

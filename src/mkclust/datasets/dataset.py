@@ -13,10 +13,8 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.text import count, join_words
 
 # Names of variables and columns that hold the labels of the samples, if they have few
-# values, ...
+# values.
 LABELS = ("y", "Y", "gnd", "labels")
-# ... each this often on average, and fractions at most this number of different ones.
-LEAST_REPEATED, MOST_FRACTIONS = 2, 20
 
 
 class DatasetError(ValueError):
@@ -138,13 +136,17 @@ def are_labels(values: Any) -> bool:
 
     if n_different <= 2:
         return True
+    # Labels are there this often on average, and fractions have at most this number of
+    # different values.
+    least_repeated = 2
+    most_fractions = 20
     if (
         known.dtype.kind == "f"
         and (known % 1 != 0).any()
-        and n_different > MOST_FRACTIONS
+        and n_different > most_fractions
     ):
         return False
-    return bool(LEAST_REPEATED * n_different <= len(known))
+    return bool(least_repeated * n_different <= len(known))
 
 
 def find_labels(

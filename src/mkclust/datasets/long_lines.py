@@ -10,8 +10,6 @@ import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError
 
-# Bytes of a line: eight million columns of eight characters.
-LONGEST_LINE = 1 << 26
 # Characters of a cell that is too long; the module csv takes no more either.
 LONGEST_CELL = 1 << 17
 
@@ -39,10 +37,12 @@ class _Lines(io.RawIOBase):
             self._length = 0
         self._length += len(chunk) - end - 1
         self._n_lines += chunk.count(b"\n")
-        if self._length > LONGEST_LINE:
+        # Bytes of a line: eight million columns of eight characters.
+        longest_line = 1 << 26
+        if self._length > longest_line:
             raise DatasetError(
                 f"{self._path}: line {self._n_lines + 1:,} has more than "
-                f"{LONGEST_LINE >> 20} MiB; check that it is a table, or store it as "
+                f"{longest_line >> 20} MiB; check that it is a table, or store it as "
                 ".npz"
             )
         return len(chunk)

@@ -20,9 +20,6 @@ from mkclust.datasets.dataset import (
 from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
 from mkclust.text import join_words
 
-# Decoded rows that are kept in memory take about this number of bytes.
-PART_BYTES = 64 << 20
-
 
 class ParquetTable:
     """Columns of numbers in a parquet file, of which slices or rows are read.
@@ -96,7 +93,9 @@ class ParquetTable:
             self._group = group
             self._first = int(self._starts[group])
             self._part = self._part[:0]
-            height = max(PART_BYTES // (8 * max(self.shape[1], 1)), 1)
+            # Decoded rows that are kept in memory take about this number of bytes.
+            part_bytes = 64 << 20
+            height = max(part_bytes // (8 * max(self.shape[1], 1)), 1)
             options = {"row_groups": [group], "columns": list(self.columns)}
             self._batches = self._file.iter_batches(height, **options)
         try:

@@ -7,9 +7,6 @@ from mkclust.fit.steps import open_training, read_training
 from mkclust.methods import AverageKKM
 from mkclust.methods.anchors import drawn_part, needs_anchors
 
-# If samples are more than this, kernels are made of so many that are drawn.
-ALL_SAMPLES = 2048
-
 
 def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     """Test which views agree with another one, without labels.
@@ -51,8 +48,10 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     model = AverageKKM(1, **options)
     model.check_parameters()
     samples = read_training(model, X, groups=groups)
-    if model.approximation is None and needs_anchors(samples, ALL_SAMPLES):
-        samples = drawn_part(samples, ALL_SAMPLES)
+    # If samples are more than this, kernels are made of so many that are drawn.
+    all_samples = 2048
+    if model.approximation is None and needs_anchors(samples, all_samples):
+        samples = drawn_part(samples, all_samples)
     training = open_training(model, samples)
     return measure_agreement(training.source.stack(model, training.kernels))
 

@@ -13,11 +13,6 @@ from mkclust.types import Float
 CORE, BORDER = 0.25, 0.375
 # Positions of samples at the very center are zero up to this.
 ROUNDING = 1e-6
-# How dense a border of a continuum is at least, in units of the sparser of the two
-# cores: 0.36 was the least on curves and surfaces of a thousand samples cut into two or
-# three parts, 0.53 for more parts. From the third on, each dimension of the parts adds
-# as much again.
-FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
 
 
 class Borders(NamedTuple):
@@ -70,7 +65,13 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     np.add.at(cores, (labels[near], neighbors[near]), 1)
     # Every pair of clusters counts twice.
     n_within = int(np.minimum(cores, cores.T).sum())
-    least = SPARSE_OF_FEW if k <= FEW_PARTS else SPARSE_OF_MANY
+    # How dense a border of a continuum is at least, in units of the sparser of the two
+    # cores: 0.36 was the least on curves and surfaces of a thousand samples cut into
+    # two or three parts, 0.53 for more parts. From the third on, each dimension of the
+    # parts adds as much again.
+    least = 0.5
+    if k <= 3:
+        least = 0.35
     sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
     return Borders(int((position >= BORDER).sum()), n_within, sparse)
 

@@ -40,8 +40,6 @@ from mkclust.types import Array, Float
 FEW_SAMPLES, SAME_OF_FEW = 32, 0.98
 # Bits of evidence against agreement by chance.
 CERTAIN_BITS = 5
-# Values that differ by less, relatively, are the same in single precision.
-SAME_FILL = 1e-6
 REASON_OF_FUNCTION = (
     "functions of columns that were used to make the clusters (pass labels_ to test "
     "them even so)"
@@ -102,6 +100,9 @@ class ClusteredView:
         if fills is None:
             return take
 
+        # Values that differ by less, relatively, are the same in single precision.
+        same_fill = 1e-6
+
         def take_known(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
             """Return entries, NaN where they are fills."""
             entries = take(rows, columns)
@@ -109,7 +110,7 @@ class ClusteredView:
             if columns is not None:
                 own = fills[columns]
 
-            return np.where(np.isclose(entries, own, rtol=SAME_FILL), np.nan, entries)
+            return np.where(np.isclose(entries, own, rtol=same_fill), np.nan, entries)
 
         return take_known
 

@@ -15,8 +15,6 @@ from mkclust.types import Float
 
 # Evidence against a function by chance, in bits, beyond that for the choice of columns.
 CERTAIN_BITS = 10
-# Largest share of a variable's entropy that is left if the column is known.
-LEFT_ENTROPY = 0.02
 # A border in a valley of the column, in which values are this many times as far apart
 # as on both sides, separates groups of samples, as classes do; thresholds are anywhere.
 # The valley has this share of all steps on either side, or this number of them.
@@ -27,8 +25,6 @@ FEW_SAMPLES = 64
 # Values lie on a line of the column if they differ from it by this share of their
 # interquartile range, and are those of the column if this share of them does.
 ON_LINE, LEAST_SHARE = 0.01, 0.7
-# Values that more of the others have are levels, which are often on a line.
-LARGEST_TIE = 0.1
 # Of fewer samples, lines and sums are not recognized.
 FEWEST_SAMPLES = 5
 # Variance of a variable, and of its ranks, that the sum of two columns explains.
@@ -111,7 +107,9 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
         most_frequent = np.sort(counts)[-2:].min()
 
     n = len(kept)
-    if n < FEWEST_SAMPLES or most_frequent > LARGEST_TIE * n:
+    # Values that more of the others have are levels, which are often on a line.
+    largest_tie = 0.1
+    if n < FEWEST_SAMPLES or most_frequent > largest_tie * n:
         return False
 
     few = kept[np.linspace(0, n - 1, min(n, FEW_SAMPLES)).astype(int)]
@@ -280,7 +278,9 @@ def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
 def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:
     """Return whether hardly any entropy of the levels is left within groups."""
     left = _entropies(table) @ table.sum(axis=1) / counts.sum()
-    return bool(left <= LEFT_ENTROPY * _entropies(counts))
+    # Largest share of a variable's entropy that is left if the column is known.
+    left_entropy = 0.02
+    return bool(left <= left_entropy * _entropies(counts))
 
 
 def _entropies(counts: np.ndarray) -> Float:

@@ -38,13 +38,8 @@ from mkclust.types import Array, Float
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read
 # from them.
 EIGEN_TOLERANCE = 1e-10
-# A kernel is constant if centering leaves at most this many roundings of its trace.
-CONSTANT_ROUNDINGS = 100
 # Adjusted Rand indices of at least this are shown as 1.00.
 SAME = 0.995
-# A kernel decides the clusters if its own agree with them to at least this adjusted
-# Rand index.
-DECIDES = 0.9
 
 
 # The columns of a diagnosis that are computed by clustering again.
@@ -144,11 +139,14 @@ class Diagnosis:
         directions = self.view_agreement.directions
         few = directions < FULL_WEIGHT_DIRECTIONS
         decisive = alone.argmax()
+        # A kernel decides the clusters if its own agree with them to at least this
+        # adjusted Rand index.
+        decides = 0.9
         if (
             self.n_clusters > 1
             and few[decisive]
             and not few.all()
-            and alone.max() >= DECIDES
+            and alone.max() >= decides
         ):
             found.append(
                 f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the "
@@ -327,6 +325,8 @@ def _compare(
     k = model.n_clusters
     rows = []
     rounding = rounding_of_entries(stack)
+    # A kernel is constant if centering leaves at most this many roundings of its trace.
+    constant_roundings = 100
     for p, kernel in enumerate(stack.kernels):
         given = float(to_host(kernel.diagonal()).sum())
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
@@ -337,7 +337,7 @@ def _compare(
             kernel = Standardized(kernel, standard)
             centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         trace = float(to_host(kernel.diagonal()).sum())
-        is_constant = trace <= CONSTANT_ROUNDINGS * rounding * given
+        is_constant = trace <= constant_roundings * rounding * given
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)

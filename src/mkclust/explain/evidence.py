@@ -22,20 +22,10 @@ from mkclust.types import Float
 
 Verdict = Literal["none", "weak", "strong"]
 
-# Every number that is tested is at least this multiple of the one before: numbers near
-# each other are as clear.
-STEP = 1.3
-# If this share of the first draws shows clearer clusters, the others are not worth the
-# time.
-FIRST_DRAWS = 19
-HOPELESS = 0.2
 # Relative error of the sum of the leading eigenvalues.
 EIGEN_TOLERANCE = 1e-4
 # Eigenvalues below this share of the largest are rounding: the kernel has a lower rank.
 RANK_TOLERANCE = 1e-10
-# Centers nearer than this share of the longest distance are the same, apart from
-# rounding.
-SAME_CENTER = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +150,10 @@ def silhouette(points: Float, found: Tight) -> float:
         return 0.0
     distances = cdist(points, centers)
     own, nearest = own_and_nearest(distances, labels)
-    if nearest.min() <= SAME_CENTER * distances.max():
+    # Centers nearer than this share of the longest distance are the same, apart from
+    # rounding.
+    same_center = 1e-6
+    if nearest.min() <= same_center * distances.max():
         return 0.0
     return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
 
@@ -168,8 +161,11 @@ def silhouette(points: Float, found: Tight) -> float:
 def numbers_to_test(k_values: list[int]) -> list[int]:
     """Return the numbers that are tested, evenly spread by their ratios."""
     kept = k_values[:1]
+    # Every number that is tested is at least this multiple of the one before: numbers
+    # near each other are as clear.
+    step = 1.3
     for k in k_values:
-        if k >= STEP * kept[-1]:
+        if k >= step * kept[-1]:
             kept.append(k)
     return kept
 
@@ -233,11 +229,15 @@ def compare_with_draws(
 ) -> float:
     """Return the p-value of silhouettes among those of draws without clusters."""
     drawn: list[Float] = []
-    for count in (min(FIRST_DRAWS, n_draws), n_draws):
+    # If this share of the first draws shows clearer clusters, the others are not worth
+    # the time.
+    first_draws = 19
+    hopeless = 0.2
+    for count in (min(first_draws, n_draws), n_draws):
         while len(drawn) < count:
             drawn.append(cluster_kernel(draw_kernel(), k_values).silhouettes)
         p_value = rank_p_value(observed, np.array(drawn))
-        if p_value > HOPELESS:
+        if p_value > hopeless:
             break
     return p_value
 

@@ -12,9 +12,6 @@ from mkclust.parameters import Count, check_parameter
 from mkclust.stack.feature_maps import FIT_SAMPLES
 from mkclust.stack.features import product_bytes
 
-# Every pass over exact kernels takes the square of the samples: beyond this, hours in
-# all.
-MOST_ON_THE_FLY = 50_000
 # From exact to approximate: what to write.
 STRATEGIES = {
     "dense": "kernels='auto'",
@@ -53,9 +50,12 @@ class MemoryEstimate:
         """
         if available is None:
             available = self.available
+        # Every pass over exact kernels takes the square of the samples: beyond this,
+        # hours in all.
+        most_on_the_fly = 50_000
         for strategy, n_bytes in self.n_bytes.items():
             is_slow = strategy in ("on-the-fly", "streamed")
-            if is_slow and self.n_samples > MOST_ON_THE_FLY:
+            if is_slow and self.n_samples > most_on_the_fly:
                 continue
             if available is None or n_bytes <= available:
                 return strategy

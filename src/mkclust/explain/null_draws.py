@@ -19,8 +19,6 @@ from mkclust.types import Float
 
 # Up to this share, diagonals are constant, and squared distances Euclidean.
 TOLERANCE = 1e-6
-# Attempts to draw samples that can all be scaled.
-MAX_DRAWS = 20
 
 
 def open_stack(model: MultipleKernelClusterer, samples: Samples) -> Stack:
@@ -88,9 +86,11 @@ class NullDraws:
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
+        # Attempts to draw samples that can all be scaled.
+        max_draws = 20
         # A sample at the mean of a kernel cannot be scaled: rare, but certain in many
         # draws.
-        for _ in range(MAX_DRAWS - 1):
+        for _ in range(max_draws - 1):
             with suppress(ValueError):
                 return self._draw_cloud(rng)
         return self._draw_cloud(rng)

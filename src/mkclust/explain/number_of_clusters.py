@@ -25,20 +25,9 @@ from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# How many numbers are candidates: the best one and the next ones.
-CANDIDATES = 3
-# Resamples that the stability of the candidates is measured on, and their share of the
-# samples.
-RESAMPLES = 3
-FRACTION = 0.8
-# Tests use this number of samples, or this number for each cluster if that is more.
-TESTED_SAMPLES = 300
-TESTED_PER_CLUSTER = 2
 # With fewer samples than this nothing could be told.
 FEWEST_SAMPLES = 20
-# Without k_values: up to this number of clusters, with this number of samples each at
-# least.
-MOST_CLUSTERS = 25
+# Without k_values, clusters have at least this number of samples on average.
 FEWEST_PER_CLUSTER = 5
 # Parameters of estimators that say how X is read, and which kernels are made of it.
 OPTIONS = {
@@ -184,7 +173,9 @@ def scores_of(*criteria: Float) -> Float:
 
 def highest(k_values: np.ndarray, scores: Float) -> tuple[int, ...]:
     """Return the numbers with the highest scores, the best first."""
-    order = np.argsort(-scores, kind="stable")[:CANDIDATES]
+    # How many numbers are candidates: the best one and the next ones.
+    candidates = 3
+    order = np.argsort(-scores, kind="stable")[:candidates]
     return tuple(int(k) for k in k_values[order])
 
 
@@ -371,8 +362,12 @@ def _resample(
 ) -> Float:
     """Return how far clusters of resamples agree with those of all samples, (s,)."""
     n = labels.shape[1]
-    size = round(FRACTION * n)
-    agreements = np.full((RESAMPLES, len(k_values)), np.nan)
+    # Resamples that the stability of the candidates is measured on, and their share of
+    # the samples.
+    resamples = 3
+    fraction = 0.8
+    size = round(fraction * n)
+    agreements = np.full((resamples, len(k_values)), np.nan)
     if k_values[-1] >= size:
         return agreements[0]
 
@@ -396,7 +391,10 @@ def _test(
 ) -> EvidenceOfClusters:
     """Test how strong the evidence of clusters is, on some of the samples."""
     everyone = np.arange(source.n_samples) if drawn is None else drawn
-    most = max(TESTED_SAMPLES, TESTED_PER_CLUSTER * k_values[-1])
+    # Tests use this number of samples, or this number for each cluster if that is more.
+    tested_samples = 300
+    tested_per_cluster = 2
+    most = max(tested_samples, tested_per_cluster * k_values[-1])
     n_tested = min(len(everyone), most)
     part = source.take(everyone[draw(rng, len(everyone), n_tested)])
     names = ("center", "normalize", "psd")
@@ -427,8 +425,10 @@ def _check_k_values(k_values: Any, n_used: int) -> list[int]:
             f"{n_used} samples are used, at most max_samples: {FEWEST_SAMPLES} are "
             "needed to tell clusters from chance"
         )
+    # Without k_values: up to this number of clusters.
+    most_clusters = 25
     if k_values is None:
-        return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_PER_CLUSTER) + 1))
+        return list(range(2, min(most_clusters, n_used // FEWEST_PER_CLUSTER) + 1))
     numbers = list(k_values) if np.iterable(k_values) else []
     if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(

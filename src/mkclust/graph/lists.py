@@ -22,9 +22,6 @@ from mkclust.types import Array, Float
 SIZES = (5, 10, 20)
 # No list is longer than the average cluster, but for those of this size.
 SMALLEST = 5
-# A list of a view that ties make longer than this multiple of its size is vague: it
-# ends before.
-VAGUE = 2
 # Returns the similarities of anchors, given by their numbers, to all anchors, by
 # several kernels.
 Compare = Callable[[Any], Sequence[Array]]
@@ -114,8 +111,11 @@ class Search:
         size, (rows, columns, values, ordered) = self.sizes[number], nearest
         n, limits = len(ordered), ordered[:, size - 1]
         lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
+        # A list of a view that ties make longer than this multiple of its size is
+        # vague: it ends before.
+        vague = 2
         if not self.for_all:
-            is_vague = lengths > VAGUE * size + 1
+            is_vague = lengths > vague * size + 1
             limits = np.where(is_vague, limits + 2 * self.tie, limits)
             lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
 

@@ -34,14 +34,6 @@ from mkclust.types import Float, Labels
 # Relative error of the sum of all leading eigenvalues: those after a gap are nearly
 # equal, and any of their directions are as good.
 TOLERANCE = 1e-3
-# k-means starts for the first number from so many times drawn centers, for every other
-# one from the clusters of the number before and the best of so many drawn points.
-DRAWN_STARTS = 4
-TRIALS = 16
-# k-means stops when the squared shifts of all centers sum to less than this share of
-# the mean variance of a column, or after so many iterations.
-LEAST_SHIFT = 1e-4
-MAX_ITER = 100
 # The graph whose eigenvalues say how many clusters there are: all lists of the mix.
 OF_MIX = Setting(True, 1.0, 0.0)
 
@@ -168,11 +160,14 @@ def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Ti
     """
     rng = np.random.RandomState(0)
     found = list[Tight]()
+    # Starts for the first number; those for every other one are the clusters of the
+    # number before, and one more center.
+    drawn_starts = 4
     for several, k in zip(points, k_values, strict=True):
         if found:
             starts = [_with_more_centers(several, found[-1].labels, k, rng)]
         else:
-            starts = list(first_centers(several, k, rng, DRAWN_STARTS))
+            starts = list(first_centers(several, k, rng, drawn_starts))
         fits = [_lloyd(several, start) for start in starts]
         found.append(min(fits, key=lambda each: each.spread))
     return found
@@ -180,10 +175,14 @@ def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Ti
 
 def _lloyd(points: Float, centers: Float) -> Tight:
     """Return clusters by Lloyd's algorithm; one without points keeps its center."""
-    tolerance = LEAST_SHIFT * float(np.mean(np.var(points, axis=0)))
+    # It stops when the squared shifts of all centers sum to less than this share of the
+    # mean variance of a column, or after so many iterations.
+    least_shift = 1e-4
+    max_iter = 100
+    tolerance = least_shift * float(np.mean(np.var(points, axis=0)))
     lengths = np.einsum("ij,ij->i", points, points)
     clusters = np.arange(len(centers))
-    for _ in range(MAX_ITER):
+    for _ in range(max_iter):
         squares = np.einsum("ij,ij->i", centers, centers)
         distances = squares - 2 * (points @ centers.T)
         labels = distances.argmin(axis=1)
@@ -209,9 +208,11 @@ def _with_more_centers(
     """
     centers = [points[labels == c].mean(axis=0) for c in np.unique(labels)]
     nearest = cdist(points, centers, "sqeuclidean").min(axis=1)
+    # Points that are drawn for every further center, of which the best is taken.
+    trials = 16
     while len(centers) < n_clusters and nearest.max() > CLOSE:
         shares = nearest / nearest.sum()
-        drawn = points[rng.choice(len(points), TRIALS, p=shares)]
+        drawn = points[rng.choice(len(points), trials, p=shares)]
         reached = np.minimum(nearest, cdist(drawn, points, "sqeuclidean"))
         best = reached.sum(axis=1).argmin()
         centers.append(drawn[best])

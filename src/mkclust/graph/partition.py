@@ -27,8 +27,6 @@ from mkclust.types import Array, Float, Labels
 
 # Relative error of the sum of the leading eigenvalues of a graph.
 TOLERANCE = 1e-8
-# Degrees below this share of the mean are those of samples that nothing is linked to.
-ISOLATED = 1e-9
 # Samples whose links are counted before all are written out, and bytes that each link
 # takes.
 COUNTED, BYTES_PER_LINK = 256, 48
@@ -57,7 +55,10 @@ class Graph(Kernel):
         self.transposed = self.factor.T.tocsr()
         self.own = np.asarray(self.factor.multiply(self.factor).sum(axis=1)).reshape(-1)
         degrees = self.linked(np.ones(self.factor.shape[0])) - self.own
-        self.degrees = np.where(degrees > ISOLATED * degrees.mean(), degrees, 0.0)
+        # Degrees below this share of the mean are those of samples that nothing is
+        # linked to.
+        isolated = 1e-9
+        self.degrees = np.where(degrees > isolated * degrees.mean(), degrees, 0.0)
         is_linked = self.degrees > 0
         self.scale = is_linked / np.sqrt(np.where(is_linked, self.degrees, 1.0))
 

@@ -9,10 +9,6 @@ import scipy.sparse
 
 from mkclust.types import Array, Float
 
-# If a sparse product takes more than this share of the steps of a dense one, factors
-# are multiplied as dense matrices.
-SPARSE_STEPS = 1 / 50
-
 
 @dataclass(frozen=True, eq=False)
 class FactoredMatrix:
@@ -60,7 +56,10 @@ class FactoredMatrix:
     def is_thin(self) -> bool:
         """Whether a sparse product takes fewer steps than a dense one."""
         steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
-        return steps <= SPARSE_STEPS * self.left.shape[0] * np.prod(self.right.shape)
+        # If a sparse product takes more than this share of the steps of a dense one,
+        # factors are multiplied as dense matrices.
+        sparse_steps = 1 / 50
+        return steps <= sparse_steps * self.left.shape[0] * np.prod(self.right.shape)
 
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""

@@ -9,9 +9,6 @@ import triton.language as tl
 
 from mkclust.types import Array, Float
 
-# Rows and columns of a tile: with larger ones, fewer are computed at a time.
-TILE = 32
-
 
 @triton.jit
 def _mix(
@@ -73,9 +70,11 @@ def write_mix(
     )
     c = torch.tensor(coefficients, dtype=torch.float64, device=out.device)
     kind = tl.float32 if matrices[0].dtype == torch.float32 else tl.float64
-    grid = triton.cdiv(n, TILE), triton.cdiv(n, TILE)
+    # Rows and columns of a tile: with larger ones, fewer are computed at a time.
+    tile = 32
+    grid = triton.cdiv(n, tile), triton.cdiv(n, tile)
     with torch.cuda.device(out.device):
-        _mix[grid](out, addresses, c, scales, means, n, m, kind, TILE)
+        _mix[grid](out, addresses, c, scales, means, n, m, kind, tile)
 
 
 def try_out() -> None:

@@ -11,8 +11,6 @@ from mkclust.types import Array
 # A row is cut into pieces of so many entries, of which the extreme one is looked at
 # first.
 PIECE = 32
-# Pieces are only worth it if they are this many times the entries looked for.
-FEWEST_PIECES = 4
 
 
 def largest(rows: Array, count: int) -> Array:
@@ -72,7 +70,9 @@ def _pieces(rows: Array, count: int) -> Array | None:
     """
     n, width = rows.shape
     n_pieces = width // PIECE
-    if n_pieces < FEWEST_PIECES * count:
+    # Pieces are only worth it if they are this many times the entries looked for.
+    fewest_pieces = 4
+    if n_pieces < fewest_pieces * count:
         return None
     return namespace(rows).reshape(rows[:, : n_pieces * PIECE], (n, PIECE, n_pieces))
 

@@ -29,8 +29,6 @@ from mkclust.types import Array
 ANCHORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # Share of the compromise's leading directions that the partition has to keep.
 SHARE_KEPT = 0.98
-# Adjusted Rand index that its clusters have to reach with those of the compromise.
-SAME_CLUSTERS = 0.95
 
 
 def solve_anchored_mkkm(
@@ -118,7 +116,9 @@ def _keeps(
         # Always by the same seed, so that the anchor does not depend on that of the
         # estimator.
         labels.append(discretize(rows, k, root=root, n_init=n_init, random_state=0)[0])
-    return adjusted_rand_score(*labels) >= SAME_CLUSTERS
+    # Adjusted Rand index that its clusters have to reach with those of the compromise.
+    same_clusters = 0.95
+    return adjusted_rand_score(*labels) >= same_clusters
 
 
 def _projections(

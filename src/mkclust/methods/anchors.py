@@ -28,9 +28,6 @@ from mkclust.linalg import is_foreign, ranges
 from mkclust.stack.discretize import assign
 from mkclust.types import Float
 
-# Samples among which the views that agree are found, before anchors are drawn by these
-# alone.
-FIRST_SAMPLES = 2048
 # Samples whose lists are found at a time.
 BLOCK_SAMPLES = 8192
 
@@ -49,8 +46,11 @@ def needs_anchors(samples: Samples, n_anchors: int) -> bool:
 def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
     """Return what is learned of samples that are too many to be anchors all."""
     blocks = as_blocks(samples)
+    # Samples among which the views that agree are found, before anchors are drawn by
+    # these alone.
+    first_samples = 2048
     with silence():  # the fit of the anchors warns
-        first = model_of(model, drawn_part(samples, FIRST_SAMPLES))
+        first = model_of(model, drawn_part(samples, first_samples))
     used = views_in_use(first, samples)
     count = max(model.anchors, model.learn_from)
     drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)

@@ -17,9 +17,6 @@ from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.stack import Stack
 from mkclust.types import Float
 
-# Weights that differ by less, relative to the largest, are equal up to rounding.
-WEIGHT_ROUNDING = 1e-9
-
 
 def solve_kamm_r(
     stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
@@ -33,11 +30,13 @@ def solve_kamm_r(
     relaxation = mixture.relax(gamma**2)
     history = [relaxation.value]
     converged = False
+    # Weights that differ by less, relative to the largest, are equal up to rounding.
+    weight_rounding = 1e-9
     while len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
         # Among equal largest weights the steepest is the pivot: the order must not
         # decide.
-        is_largest = gamma >= (1 - WEIGHT_ROUNDING) * gamma.max()
+        is_largest = gamma >= (1 - weight_rounding) * gamma.max()
         pivot = int(np.argmax(np.where(is_largest, gradient, -np.inf)))
         same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
         direction = reduced_direction(
@@ -46,7 +45,7 @@ def solve_kamm_r(
         if converged := not direction.any():
             break
         gamma = drop_small(
-            gamma + longest_step(gamma, direction) * direction, WEIGHT_ROUNDING
+            gamma + longest_step(gamma, direction) * direction, weight_rounding
         )
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)

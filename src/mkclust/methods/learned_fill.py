@@ -57,10 +57,6 @@ from mkclust.stack import Stack
 from mkclust.stack.observed import Fill, SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 
-# Learning ends if a fill changes the objective by no more than this share, ...
-LEAST_CHANGE = 1e-3
-# ... or after this number of fills.
-MOST_FILLS = 20
 # A direction is rounding if it has less than this share of the squared length.
 SMALLEST_SHARE = 1e-8
 
@@ -83,7 +79,11 @@ def learn_fills(
     stack = replace(stack, kernels=with_maps(stack.kernels, plain))
     solution = solve(stack, None)
     history, n_passes = [solution.objective], solution.n_passes
-    while len(history) <= MOST_FILLS:
+    # Learning ends if a fill changes the objective by no more than this share, or after
+    # this number of fills.
+    least_change = 1e-3
+    most_fills = 20
+    while len(history) <= most_fills:
         maps = rule(stack, solution.partition)
         filled = replace(stack, kernels=with_maps(stack.kernels, maps))
         candidate = solve(filled, solution)
@@ -93,7 +93,7 @@ def learn_fills(
             break
         stack, solution = filled, candidate
         history.append(solution.objective)
-        if gain <= LEAST_CHANGE * abs(history[-1]):
+        if gain <= least_change * abs(history[-1]):
             break
     return replace(
         solution, stack=stack, fill_history=np.array(history), n_passes=n_passes

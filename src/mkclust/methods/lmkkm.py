@@ -16,10 +16,6 @@ from mkclust.stack import DenseKernel, Mix, Stack, Standardization, Standardized
 from mkclust.stack.kernel import row_blocks
 from mkclust.types import Array, Float
 
-# Without a tolerance, a last relative change of the objective below this counts as
-# converged.
-DEFAULT_TOLERANCE = 1e-3
-
 
 def solve_lmkkm(
     stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10
@@ -61,7 +57,10 @@ def solve_lmkkm(
         history.append(2 * minimum.value)
         relaxation = relax(theta, relaxation.vectors)
     history.append(max(float(xp.sum(diagonals * theta**2)) - relaxation.value, 0.0))
-    tol = tol or DEFAULT_TOLERANCE
+    # Without a tolerance, a last relative change of the objective below this counts as
+    # converged.
+    default_tolerance = 1e-3
+    tol = tol or default_tolerance
     is_certain = minimum.converged or minimum.gap < tol * minimum.value
     # The last entry is half a step; it counts if there is no whole one.
     has_settled = _has_settled(history[-3:-1] if len(history) > 2 else history, tol)

@@ -24,24 +24,23 @@ from mkclust.stack.stack import HeldStack
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# neighbors="auto" takes this part of the samples that a cluster has on average.
-# Measured on seven data sets: above a cluster's size the gain fades, below half of it
-# good clusters may fall apart.
-AUTO_PART_OF_CLUSTER = 2 / 3
-# But not fewer samples: less than about ten neighbors are harmful.
-AUTO_FEWEST = 20
-# And not more than this part of all samples.
-AUTO_PART_OF_ALL = 1 / 3
-
 Neighbors = float | int | Literal["auto"]
 MaskKind = Literal["counts", "published"]
 
 
 def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
     """Return how many samples a neighborhood has, for a share, a count, or "auto"."""
+    # neighbors="auto" takes this part of the samples that a cluster has on average.
+    # Measured on seven data sets: above a cluster's size the gain fades, below half of
+    # it good clusters may fall apart.
+    auto_part_of_cluster = 2 / 3
+    # But not fewer samples: less than about ten neighbors are harmful.
+    auto_fewest = 20
+    # And not more than this part of all samples.
+    auto_part_of_all = 1 / 3
     if neighbors == "auto":
-        wanted = max(AUTO_FEWEST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
-        return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
+        wanted = max(auto_fewest, auto_part_of_cluster * n_samples / n_clusters)
+        return max(1, int(min(wanted, auto_part_of_all * n_samples) + 0.5))
     if not isinstance(neighbors, Integral):
         return max(1, int(np.floor(neighbors * n_samples + 0.5)))
     if neighbors >= n_samples:

@@ -28,8 +28,6 @@ from mkclust.types import Array, Float
 
 # Weights below this are rounding of the quadratic program, as in the authors' code.
 SMALLEST_WEIGHT = 1e-8
-# An objective below this share of the mixed kernel's trace is zero but for rounding.
-ZERO_SHARE = 1e-13
 
 
 class NearbyKernel(NamedTuple):
@@ -56,6 +54,9 @@ def solve_onkc(
     H = relax(stack.mix(gamma), n_clusters, tol=EIGEN_TOLERANCE).vectors[:, :n_clusters]
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
     history, converged = list[float](), False
+    # An objective below this share of the mixed kernel's trace is zero but for
+    # rounding.
+    zero_share = 1e-13
     while not converged and len(history) < max_iter:
         H = nearby.leading
         alignments = _alignments(stack, nearby.kernel)
@@ -64,7 +65,7 @@ def solve_onkc(
         gamma = drop_small(gamma, SMALLEST_WEIGHT)
         nearby = find_nearby_kernel(stack, gamma, H, proximity)
         history.append(nearby.cost + reg / 2 * float(gamma @ M @ gamma))
-        converged = history[-1] <= ZERO_SHARE * float(totals @ gamma) or (
+        converged = history[-1] <= zero_share * float(totals @ gamma) or (
             len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
         )
     if nearby.rank < n_clusters:

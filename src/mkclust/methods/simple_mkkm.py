@@ -28,11 +28,6 @@ from mkclust.types import Array, Float
 
 # Adjusted Rand index of labels_ and baseline_labels_ below which a warning is given.
 OTHER_CLUSTERS = 0.8
-# Relative error of the compromise's eigenvalue sum: its clusters are only used for
-# comparison.
-COMPARED_TOLERANCE = 1e-5
-# Largest change of a weight at which the paper stops.
-PAPER_STEP = 1e-4
 
 
 def solve_simple_mkkm(
@@ -104,6 +99,8 @@ def solve_reduced_gradient(
     bounds = []
     step = None
     converged = False
+    # Largest change of a weight at which the paper stops.
+    paper_step = 1e-4
     while True:
         alignments = mixture.alignments(partition)
         surfaces.add(alignments)
@@ -126,7 +123,7 @@ def solve_reduced_gradient(
             converged = stopping == "step"
             break
         converged = stopping == "step" and bool(
-            np.max(np.abs(step * direction)) <= PAPER_STEP
+            np.max(np.abs(step * direction)) <= paper_step
         )
         gamma = gamma + step * direction
         partition = reached
@@ -207,6 +204,9 @@ class CertifiedClusterer(RelaxedClusterer):
         agreement, baseline = solution.agreement, solution.baseline
         if agreement is None or solution.relaxation is None:
             return []
+        # Relative error of the compromise's eigenvalue sum: its clusters are only used
+        # for comparison.
+        compared_tolerance = 1e-5
         if baseline is None:
             # Features have other coordinates for some of the views.
             is_whole = observed_of(stack) is None or stack.features is not None
@@ -218,7 +218,7 @@ class CertifiedClusterer(RelaxedClusterer):
             if kernels is stack and (products := solution.products) is not None:
                 c = to_device(coefficients, products, precision_of(products))
                 options["products"] = namespace(products).tensordot(c, products, axes=1)
-            baseline = relax(mix, self.n_clusters, tol=COMPARED_TOLERANCE, **options)
+            baseline = relax(mix, self.n_clusters, tol=compared_tolerance, **options)
         return [baseline]
 
     def _learned(

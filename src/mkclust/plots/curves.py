@@ -8,9 +8,6 @@ import numpy as np
 from mkclust.plots.model import FittedModel
 from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
 
-# The marks of more steps would cover the curves.
-MOST_MARKED = 40
-
 
 @dataclass(eq=False, kw_only=True)
 class ConvergenceDisplay(Display):
@@ -71,7 +68,9 @@ class ConvergenceDisplay(Display):
         """Draw the objective and the bounds, with what may lie between them."""
         steps = np.arange(len(self.history))
         marks: dict[str, Any] = {"marker": "o", "markersize": 4}
-        if len(steps) > MOST_MARKED:
+        # The marks of more steps would cover the curves.
+        most_marked = 40
+        if len(steps) > most_marked:
             marks["marker"] = ""
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)

@@ -12,9 +12,6 @@ from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import INK, Display, set_titles
 from mkclust.text import count
 
-# Lines between more clusters would cover the entries.
-MAX_BORDERS = 60
-
 
 @dataclass(eq=False, kw_only=True)
 class SortedKernelDisplay(Display):
@@ -118,7 +115,9 @@ class SortedKernelDisplay(Display):
             interpolation="nearest",
             rasterized=True,
         )
-        if len(starts) <= MAX_BORDERS:
+        # Lines between more clusters would cover the entries.
+        max_borders = 60
+        if len(starts) <= max_borders:
             for border in starts[1:]:
                 ax.axhline(border, color=INK, linewidth=0.8)
                 ax.axvline(border, color=INK, linewidth=0.8)

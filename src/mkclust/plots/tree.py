@@ -11,14 +11,10 @@ from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles
 LEAST_SHARE = 0.05
 # The area of a node that holds all samples, in points, and the smallest one.
 WHOLE, SMALLEST = 2200.0, 18.0
-# The width of an edge that holds all samples of a cluster, in points.
-WIDEST = 5.0
 # Nodes of at least this share of the samples have their size written into them.
 WRITTEN = 0.02
 # Without numbers of their own, trees have up to so many levels.
 LEVELS = 6
-# Times that nodes are put in the order of the nodes they are linked to.
-SWEEPS = 4
 
 
 @dataclass(eq=False, kw_only=True)
@@ -109,7 +105,9 @@ class ClusterTreeDisplay(Display):
         """Return the positions of nodes, so that edges cross little."""
         sizes, flows = self.sizes(), self.flows()
         places = [(np.arange(len(each)) + 1) / (len(each) + 1) for each in sizes]
-        for _ in range(SWEEPS):
+        # Times that nodes are put in the order of the nodes they are linked to.
+        sweeps = 4
+        for _ in range(sweeps):
             for level, flow in enumerate(flows):
                 places[level + 1] = _in_order(places[level] @ flow, flow.sum(axis=0))
             for level in reversed(range(len(flows))):
@@ -150,10 +148,12 @@ class ClusterTreeDisplay(Display):
         """Draw where the clusters of the next level come from."""
         shares = flow / np.maximum(flow.sum(axis=0), 1)
         above, below = self.positions_[level : level + 2]
+        # The width of an edge that holds all samples of a cluster, in points.
+        widest = 5.0
         for parent, child in np.argwhere(shares >= LEAST_SHARE):
             share = shares[parent, child]
             ends = [above[parent], below[child]]
-            line: dict[str, Any] = {"linewidth": WIDEST * share, "zorder": 1}
+            line: dict[str, Any] = {"linewidth": widest * share, "zorder": 1}
             line["alpha"] = 0.25 + 0.5 * share
             ax.plot(ends, [-level, -level - 1], color=FAINT, **line)
 

@@ -32,9 +32,6 @@ from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# The largest self-distance by rounding, as a share of the other distances.
-SELF_DISTANCE = 1e-2
-
 
 def describe(index: int, name: str) -> str:
     """Return what messages call a kernel: its number, and its name if it has one."""
@@ -281,12 +278,14 @@ def refuse_distances(kernel: Kernel, label: str) -> None:
 
     # Most kernels have a diagonal, which two rows are enough to see.
     two_rows = to_host(kernel.rows(samples[:2]))
-    if largest_self > 2 * SELF_DISTANCE * float(np.abs(two_rows).max()):
+    # The largest self-distance by rounding, as a share of the other distances.
+    self_distance = 1e-2
+    if largest_self > 2 * self_distance * float(np.abs(two_rows).max()):
         return
 
     D = to_host(kernel.rows(samples))[:, samples]
     apart = D[~np.eye(len(D), dtype=bool)]
-    rounding = SELF_DISTANCE * float(np.median(apart))
+    rounding = self_distance * float(np.median(apart))
     is_hollow = largest_self <= rounding and apart.min() >= -rounding
     # With more zeros it is a graph: only duplicates are at distance zero.
     has_few_zeros = rounding > 0 and np.mean(apart <= 0) < 0.5

@@ -45,10 +45,6 @@ from mkclust.stack.observed import FillRule, Observed, SampleMap
 from mkclust.stack.stack import Stack
 from mkclust.types import Array, Float
 
-# A view whose features vary by less than this share of their squared length is
-# constant: roots of a singular kernel round to a hundredth of it.
-CONSTANT = 1e-17
-
 
 @dataclass(frozen=True)
 class SampleFeatures:
@@ -298,10 +294,13 @@ def _center(
     left = length
     if center:
         left = variance
-    if not left > CONSTANT * length:
+    # A view whose features vary by less than this share of their squared length is
+    # constant: roots of a singular kernel round to a hundredth of it.
+    constant = 1e-17
+    if not left > constant * length:
         raise ValueError(f"{where} makes a kernel that is {nothing_left(length)}")
     # A sample whose squared features are far below their mean is at the mean.
-    return mean, float(max(1e-10 * left, CONSTANT * length))
+    return mean, float(max(1e-10 * left, constant * length))
 
 
 def product_bytes(n_columns: int, n_views: int) -> int:
