@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mkclust.explain.report import write_report
     from mkclust.explain.sample_scores import sample_scores
     from mkclust.explain.stability import stability
+    from mkclust.explain.view_separation import view_separation
     from mkclust.fit.persistence import load_model, save_model
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "to_anndata",
     "to_device",
     "view",
+    "view_separation",
     "write_report",
 ]
 
@@ -92,6 +94,7 @@ _IMPORTED_LATER = {
     "stability": "mkclust.explain.stability",
     "suggest_n_clusters": "mkclust.explain.number_of_clusters",
     "to_anndata": "mkclust.explain.anndata",
+    "view_separation": "mkclust.explain.view_separation",
     "write_report": "mkclust.explain.report",
 }
 

@@ -8,6 +8,7 @@ from mkclust.explain.evidence import EvidenceOfClusters
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores
 from mkclust.explain.stability import Stability
+from mkclust.explain.view_separation import ViewSeparation
 from mkclust.fit.missingness import Missingness
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "NumberOfClusters",
     "SampleScores",
     "Stability",
+    "ViewSeparation",
     "diagnose",
 ]

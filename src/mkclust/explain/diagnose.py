@@ -259,14 +259,8 @@ def diagnose(
         )
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
-        n = len(model.labels_)
-        labels = to_host(model.labels_, None)
-        diagnosed = model
-        part = np.arange(n)
-        if n > max_samples or is_approximated(model) or hasattr(model, "anchors_"):
-            part = sample_clusters(labels, max_samples)
-            diagnosed, samples = _refit(model, samples, part)
-        table = _compare(diagnosed, open_again(diagnosed, samples), leave_one_out)
+        exact = exact_kernels(model, samples, max_samples)
+        table = _compare(exact.model, exact.stack, leave_one_out)
     table.insert(0, "weight", model.weights_)
     table.insert(1, "alignment", model.alignments_)
     table["p_value"] = model.agreement_.p_values.min(axis=1)
@@ -276,10 +270,56 @@ def diagnose(
         table=table,
         view_agreement=model.agreement_,
         missingness=getattr(model, "missingness_", None),
-        n_samples=n,
-        n_diagnosed=len(part),
-        refit_agreement=agreement_of_labels(labels[part], diagnosed.labels_),
+        n_samples=len(model.labels_),
+        n_diagnosed=len(exact.part),
+        refit_agreement=exact.agreement_with(model),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ExactKernels:
+    """The exact kernels of some samples of a fit, and a model fitted on them."""
+
+    model: MultipleKernelClusterer
+    stack: Stack
+    part: np.ndarray  # which samples of the fit, rising
+
+    def agreement_with(self, model: MultipleKernelClusterer) -> float:
+        """Return the adjusted Rand index with a fit of all samples."""
+        labels = to_host(model.labels_, None)
+        return agreement_of_labels(labels[self.part], self.model.labels_)
+
+    def observed(self) -> np.ndarray:
+        """Return which kernels have which of the samples, (n, m) of bool."""
+        found = getattr(self.model, "observed_", None)
+        if found is None:
+            return np.ones((len(self.part), self.stack.n_kernels), bool)
+        if hasattr(self.model, "bank_"):
+            views = [
+                self.model.bank_.kernel_views_[p] for p in range(self.stack.n_kernels)
+            ]
+            return np.asarray(found)[:, views]
+        return np.asarray(found)
+
+
+def exact_kernels(
+    model: MultipleKernelClusterer, samples: Samples, max_samples: int
+) -> ExactKernels:
+    """Return the kernels of a fit, or of a fit on some samples if these are many.
+
+    Features of kernels, and kernels of anchors alone, are not the kernels themselves: a
+    model with these is fitted again, too.
+    """
+    n = len(model.labels_)
+    if (
+        n <= max_samples
+        and not is_approximated(model)
+        and not hasattr(model, "anchors_")
+    ):
+        return ExactKernels(model, open_again(model, samples), np.arange(n))
+    part = sample_clusters(to_host(model.labels_, None), max_samples)
+    refitted, samples = _refit(model, samples, part)
+    return ExactKernels(refitted, open_again(refitted, samples), part)
 
 
 def _refit(

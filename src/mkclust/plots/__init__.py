@@ -8,7 +8,12 @@ from mkclust.plots.curves import ConvergenceDisplay, NumberOfClustersDisplay
 from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.fit import plot_fit
 from mkclust.plots.heatmap import HeatmapDisplay
-from mkclust.plots.matrices import AgreementDisplay, ClassesDisplay, DescriptionDisplay
+from mkclust.plots.matrices import (
+    AgreementDisplay,
+    ClassesDisplay,
+    DescriptionDisplay,
+    ViewSeparationDisplay,
+)
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.survival import SurvivalDisplay
 from mkclust.plots.tree import ClusterTreeDisplay
@@ -26,5 +31,6 @@ __all__ = [
     "NumberOfClustersDisplay",
     "SortedKernelDisplay",
     "SurvivalDisplay",
+    "ViewSeparationDisplay",
     "plot_fit",
 ]

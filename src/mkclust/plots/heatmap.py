@@ -34,8 +34,16 @@ MOST_BARS, MOST_LEVELS = 6, 8
 # Rows of white between two views, and heights of a bar and of the space below all.
 GAP, BAR, SPACE = 0.6, 1.0, 0.5
 # Paler than the colors of the clusters, so that neither is taken for the other.
-LEVEL_COLORS = ("#bcd4e6", "#4f81a8", "#f3c99f", "#c0722d", "#cfe3c4", "#6d9b58")
-LEVEL_COLORS += ("#e2c6dd", "#8f5f88")
+LEVEL_COLORS: tuple[str, ...] = (
+    "#bcd4e6",
+    "#4f81a8",
+    "#f3c99f",
+    "#c0722d",
+    "#cfe3c4",
+    "#6d9b58",
+    "#e2c6dd",
+    "#8f5f88",
+)
 # From the least to the largest number.
 NUMBER_COLORS = ("#f2f2f2", "#4a4a4a")
 
@@ -274,8 +282,8 @@ class HeatmapDisplay(Display):
         """Write what the colors of the bars mean, and draw the scale of the shades."""
         from matplotlib.patches import Patch
 
-        handles = []
-        titles = []
+        handles = list[Any]()
+        titles = list[int]()
         for legend in legends:
             titles.append(len(handles))
             handles.append(Patch(alpha=0, label=shorten(legend.title)))

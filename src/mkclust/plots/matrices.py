@@ -19,6 +19,9 @@ from mkclust.plots.style import (
     shorten,
 )
 
+# The numbers of more columns would not fit into their cells.
+MOST_WRITTEN = 15
+
 
 @dataclass(eq=False, kw_only=True)
 class AgreementDisplay(Display):
@@ -225,6 +228,65 @@ class DescriptionDisplay(Display):
         set_titles(ax, title, "cluster, with its samples")
 
 
+@dataclass(eq=False, kw_only=True)
+class ViewSeparationDisplay(Display):
+    """How well each view alone tells every two clusters from each other.
+
+    ``mkclust.view_separation(model, X).plot()`` makes it.
+
+    Parameters
+    ----------
+    views : sequence of str, length m
+        Names of the views.
+    pairs : sequence of str, length q
+        Names of the pairs of clusters.
+    areas : array-like of shape (m, q)
+        Areas under the curve: 1 if the view separates the two, 0.5 if it knows nothing.
+    chance : float
+        The largest area by chance.
+    """
+
+    views: Sequence[str]
+    pairs: Sequence[str]
+    areas: Any
+    chance: float
+
+    def _size(self) -> tuple[float, float]:
+        wide = 2.6 + 0.52 * max(len(self.pairs), 4)
+        return min(wide, 16.0), 1.4 + 0.32 * max(len(self.views), 2)
+
+    def _words(self) -> str:
+        """Return what the numbers mean, in words."""
+        return (
+            "How often a sample of one cluster is nearer to it than one of the other, "
+            f"by a view alone: 1 always, 0.5 by chance (up to {self.chance:.2f})."
+        )
+
+    def _draw(self, ax: Any) -> None:
+        """Draw the areas of all views and pairs of clusters."""
+        areas = np.asarray(self.areas, dtype=float)
+        rows = [shorten(name) for name in self.views]
+        columns = [shorten(name, 24) for name in self.pairs]
+        cells = [[_area(value) for value in row] for row in areas.tolist()]
+        shades = {"cmap": "Blues", "vmin": 0.5, "vmax": 1.0, "aspect": "auto"}
+        image = _draw_matrix(
+            ax, np.ma.masked_invalid(areas), rows, columns, cells, **shades
+        )
+        if max(map(len, columns), default=0) > 6:
+            ax.tick_params(axis="x", rotation=45)
+        if not ax.texts:
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02)
+            bar.outline.set_visible(False)
+        set_titles(ax, "Which view separates which clusters", "two clusters")
+
+
+def _area(value: float) -> str:
+    """Return an area, nothing for NaN."""
+    if np.isnan(value):
+        return ""
+    return f"{value:.2f}"
+
+
 def _difference(value: float) -> str:
     """Return a difference with its sign; nothing for NaN."""
     if np.isnan(value):
@@ -256,8 +318,9 @@ def _draw_matrix(
         )
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    # The numbers of more columns would not fit into their cells.
-    for (row, column), value in np.ndenumerate(values) if len(columns) <= 12 else ():
+    for (row, column), value in (
+        np.ndenumerate(values) if len(columns) <= MOST_WRITTEN else ()
+    ):
         red, green, blue, _ = image.to_rgba(value)
         color = "white"
         if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55:
