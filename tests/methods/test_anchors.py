@@ -82,7 +82,10 @@ def test_dask_arrays_have_the_same_clusters(known):
     lazy = {name: da.from_array(view, chunks=(500, -1)) for name, view in views.items()}
     found = fitted(lazy)
     np.testing.assert_array_equal(found.labels_, model.labels_)
-    np.testing.assert_array_equal(found.predict(lazy), model.labels_)
+    labels = found.predict(lazy)
+    assert isinstance(labels, da.Array)
+    assert (labels.shape, labels.dtype) == (model.labels_.shape, model.labels_.dtype)
+    np.testing.assert_array_equal(labels.compute(), model.labels_)
     np.testing.assert_array_equal(
         fitted(lazy, anchors=2000).labels_[:5], model.labels_[:5]
     )

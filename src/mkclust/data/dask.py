@@ -59,8 +59,24 @@ class DaskBlocks(Blocks):
         """Return a function of all blocks, one row per sample."""
         import dask
 
-        tasks = self._tasks(function, lambda parts: np.concatenate([*parts]))
+        tasks = self._tasks(function, _concatenated)
         return np.concatenate(dask.compute(*tasks))
+
+    def map_lazily(self, function: BlockFunction, example: Array) -> Any:
+        """Return a function of all blocks as a dask array; `example` is its result.
+
+        Nothing is computed before it is asked for. The first axis is that of samples.
+        """
+        import dask.array as da
+
+        heights = np.diff(self._starts).tolist()
+        tasks = self._tasks(function, _concatenated)
+        shape, dtype = example.shape[1:], example.dtype
+        parts = [
+            da.from_delayed(task, (height, *shape), dtype)
+            for task, height in zip(tasks, heights, strict=True)
+        ]
+        return da.concatenate(parts)
 
     def _take_rows(self, name: str, rows: Any) -> Array:
         return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
@@ -84,6 +100,11 @@ class DaskBlocks(Blocks):
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
         return tasks
+
+
+def _concatenated(parts: Iterable[Array]) -> Array:
+    """Return the results of some blocks, one row per sample."""
+    return np.concatenate([*parts])
 
 
 def _compute_chunk(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from mkclust.data.blocks import Blocks
+from mkclust.data.blocks import Block, Blocks
 from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
@@ -129,6 +129,21 @@ class Samples:
         """The views by name, in memory: finite arrays of floats, all on one device."""
         titles = _titles(self.names, is_table=self.kind == "table")
         return check_entries(self.by_name, titles, self.columns)
+
+    def held(self, block: Block, numbers: np.ndarray | slice) -> "Samples":
+        """Return some samples in memory, given their rows and numbers."""
+        return replace(
+            self,
+            parts=tuple(block[name] for name in self.names),
+            missing=None if block.observed is None else ~block.observed,
+            ids=None if self.ids is None else self.ids[numbers],
+            groups=None if self.groups is None else self.groups[numbers],
+        )
+
+    @property
+    def frame(self) -> "Samples":
+        """What is known of the views, without any sample."""
+        return replace(self, parts=(), missing=None, ids=None, groups=None)
 
     def only(self, names: Sequence[str]) -> "Samples":
         """Return the parts of these names, in this order."""

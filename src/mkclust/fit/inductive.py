@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.data.blocks import Block, check_finite
+from mkclust.data.dask import DaskBlocks
 from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.fit.base import MultipleKernelClusterer
@@ -89,12 +92,28 @@ class InductiveClusterer(
             no entry, or no neighbor, in any view that is used, which an
             `UncoveredSamplesWarning` names. An `OtherRangeWarning` says if most values
             of a view are outside the ranges of the fit, as those in another unit are.
+            If X holds dask arrays, a dask array: workers assign a chunk at a time when
+            it is computed, without these warnings.
         """
-        _, rows, uncovered = self._embed(X, self_similarity, observed)
+        samples = self._read_new(X, self_similarity, observed)
+        if samples.is_lazy:
+            return lazy_labels(self, samples)
+        self._warn_of_other_ranges(samples)
+        labels, uncovered, lacks_neighbors = self._labels_of(samples, self_similarity)
+        if len(uncovered):
+            words: Any = {"lacks_neighbors": lacks_neighbors}
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
+        return labels
+
+    def _labels_of(
+        self, samples: Samples, self_similarity: Any = None
+    ) -> tuple[Labels, np.ndarray, bool]:
+        """Return labels, which samples are uncovered, and if for want of neighbors."""
+        rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         labels = self._assign(rows)
         if len(uncovered):
             labels[uncovered] = UNCOVERED
-        return labels
+        return labels, uncovered, lacks_neighbors
 
     def transform(
         self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
@@ -194,15 +213,19 @@ class InductiveClusterer(
     ) -> tuple[Samples, Float, np.ndarray]:
         """Return new samples, their rows, and the indices of those without entries."""
         samples = self._read_new(X, self_similarity, observed)
-        source = self._source
-        unused = source.unused(self)
-        known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
-        warn_of_other_ranges(samples, known, source.given.columns)
+        self._warn_of_other_ranges(samples)
         rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         if len(uncovered):
             words: Any = {"lacks_neighbors": lacks_neighbors}
             warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
         return samples, rows, uncovered
+
+    def _warn_of_other_ranges(self, samples: Samples) -> None:
+        """Warn if most values of a view that is used are outside those of the fit."""
+        source = self._source
+        unused = source.unused(self)
+        known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
+        warn_of_other_ranges(samples, known, source.given.columns)
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
@@ -316,3 +339,20 @@ class InductiveClusterer(
         reciprocals = inverse(values, stack.n_samples, rounding_of_entries(stack))
         projection = solution.partition * to_device(reciprocals, solution.partition)
         return [float(c) * projection for c in solution.coefficients]
+
+
+def lazy_labels(model: InductiveClusterer, samples: Samples) -> Any:
+    """Return the labels of views in dask arrays as a dask array."""
+    observed = None if samples.missing is None else ~samples.missing
+    blocks = DaskBlocks(samples.by_name, observed)
+    assign = partial(labels_of_block, model, samples.frame)
+    return blocks.map_lazily(assign, model.labels_[:1])
+
+
+def labels_of_block(
+    model: InductiveClusterer, frame: Samples, block: Block, start: int
+) -> Labels:
+    """Return the labels of some samples, on the host."""
+    check_finite(block, start)
+    some = slice(start, start + block.n_rows)
+    return to_host(model._labels_of(frame.held(block, some))[0], None)

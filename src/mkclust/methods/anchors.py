@@ -56,7 +56,7 @@ def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
     drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
     anchors = np.sort(drawn[: model.anchors])
 
-    fitted = model_of(model, held(samples, blocks.take(anchors), anchors))
+    fitted = model_of(model, samples.held(blocks.take(anchors), anchors))
     rows, state = cut_again(fitted, samples, blocks, np.sort(drawn))
     if len(drawn) < samples.n_samples:
         rows, state = embed_in_blocks(fitted, samples)
@@ -67,7 +67,7 @@ def drawn_part(samples: Samples, count: int) -> Samples:
     """Return some samples in memory, drawn by what they are."""
     blocks = as_blocks(samples)
     numbers = np.sort(draw_samples(blocks, count, samples.ids))
-    return held(samples, blocks.take(numbers), numbers)
+    return samples.held(blocks.take(numbers), numbers)
 
 
 def model_of(model: Any, samples: Samples) -> Any:
@@ -83,15 +83,6 @@ def views_in_use(model: Any, samples: Samples) -> list[str]:
     return [name for name in samples.names if name not in unused]
 
 
-def held(samples: Samples, block: Block, numbers: np.ndarray | slice) -> Samples:
-    """Return some samples in memory, given their rows."""
-    missing = None if block.observed is None else ~block.observed
-    ids = None if samples.ids is None else samples.ids[numbers]
-    groups = None if samples.groups is None else samples.groups[numbers]
-    parts = tuple(block[name] for name in samples.names)
-    return replace(samples, parts=parts, missing=missing, ids=ids, groups=groups)
-
-
 def cut_again(
     fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
 ) -> tuple[Float, np.ndarray]:
@@ -103,7 +94,7 @@ def cut_again(
     for some in ranges(len(numbers), BLOCK_SAMPLES):
         block = blocks.take(numbers[some])
         check_finite(block, numbers[some])
-        memberships, state = memberships_of(fitted, held(samples, block, numbers[some]))
+        memberships, state = memberships_of(fitted, samples.held(block, numbers[some]))
         found.append(memberships)
         states.append(state)
 
@@ -165,9 +156,7 @@ def graph_of(model: Any, samples: Samples) -> Graph:
     if has_blocks(samples):
         blocks = as_blocks(samples)
         places = ranges(n, BLOCK_SAMPLES)
-        parts = (
-            held(samples, blocks.take(np.arange(n)[some]), some) for some in places
-        )
+        parts = (samples.held(blocks.take(np.arange(n)[some]), some) for some in places)
     found = [
         source.extension.memberships(
             source.similarities(model, part, None), part.n_samples
@@ -222,15 +211,14 @@ def has_blocks(samples: Samples) -> bool:
 
 def embed_in_blocks(fitted: Any, samples: Samples) -> tuple[Float, np.ndarray]:
     """Return the rows of samples and their states, as those of `memberships_of`."""
-    frame = replace(samples, parts=(), missing=None, ids=None, groups=None)
-    found = as_blocks(samples).map(partial(embed_block, fitted, frame))
+    found = as_blocks(samples).map(partial(embed_block, fitted, samples.frame))
     return np.ascontiguousarray(found[:, :-1]), found[:, -1]
 
 
 def embed_block(fitted: Any, frame: Samples, block: Block, start: int) -> np.ndarray:
     """Return the rows of samples, and their states in one more column."""
     check_finite(block, start)
-    part = held(frame, block, slice(start, start + block.n_rows))
+    part = frame.held(block, slice(start, start + block.n_rows))
     memberships, state = memberships_of(fitted, part)
     rows = fitted._source.extension.neighborhoods.embed(memberships)
     return np.hstack([rows, state[:, None]])
