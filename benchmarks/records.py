@@ -84,7 +84,23 @@ def write_record(path, record, command, **others):
     record["command"], record["versions"] = command, versions() | others
     record["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    path.write_text(as_json(record) + "\n")
+
+
+def as_json(record):
+    """Return a record as JSON, with one line for every row of a list of rows."""
+    rows, marked = [], {}
+    for name, value in record.items():
+        is_list = isinstance(value, list) and len(value) > 0
+        if is_list and all(isinstance(row, dict) for row in value):
+            rows.append((name, ",\n  ".join(map(json.dumps, value))))
+            value = f"rows of {name}"
+        marked[name] = value
+
+    text = json.dumps(marked, indent=1)
+    for name, lines in rows:
+        text = text.replace(f'"rows of {name}"', f"[\n  {lines}\n ]")
+    return text
 
 
 def measure_parts(description, out, parts, measure, command, **others):
