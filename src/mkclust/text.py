@@ -14,6 +14,19 @@ _FORMULA = re.compile(r"'*\s*[=+\-@\t\r\x1b\uff1d\uff0b\uff0d\uff20].*", re.DOTA
 _NEGATIVE = re.compile(r"-\d+(\.\d+)?")
 # What has a meaning in a table of Markdown.
 _MARKDOWN = re.compile(r"[\\`|\[\]]")
+# What has a meaning in LaTeX, or another shape there, and how it is written.
+_LATEX = str.maketrans(
+    {
+        **{each: f"\\{each}" for each in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\symbol{34}",
+    }
+)
 
 
 def printable(text: object) -> str:
@@ -54,6 +67,15 @@ def markdown_text(text: object) -> str:
     '&lt;b&gt;a\\|b&lt;/b&gt;'
     """
     return html.escape(_MARKDOWN.sub(r"\\\g<0>", printable(text)), quote=False)
+
+
+def latex_text(text: object) -> str:
+    r"""Return a text that LaTeX prints as it is.
+
+    >>> print(latex_text("50% of a_b & {c}"))
+    50\% of a\_b \& \{c\}
+    """
+    return printable(text).translate(_LATEX)
 
 
 def join_words(items: Iterable[object], most: int = 6) -> str:

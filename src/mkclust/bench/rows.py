@@ -37,7 +37,7 @@ def read_rows(path: str | Path) -> list[Row]:
     Raises
     ------
     ValueError
-        If there is no such file, or a line is damaged.
+        If there is no such file, it has no rows, or a line is damaged.
     """
     path = Path(path)
     file = path
@@ -48,6 +48,10 @@ def read_rows(path: str | Path) -> list[Row]:
     if rows is None:
         raise ValueError(
             f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}"
+        )
+    if not rows:
+        raise ValueError(
+            f"{path}: rows.jsonl has no rows yet; run mkclust bench PLAN --out {path}"
         )
     return rows
 

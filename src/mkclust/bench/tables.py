@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +19,15 @@ from mkclust.bench.rows import (
     read_rows,
     read_solves,
 )
+from mkclust.bench.score_table import (
+    TITLES,
+    order_methods,
+    printed_names,
+    score_table,
+)
 from mkclust.files import write_atomically
-from mkclust.methods import METHODS
 from mkclust.text import markdown_text, spreadsheet_text
 
-# The scores in the headings of tables.
-TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
 # How a method's setting is chosen.
 SELECTIONS = {
     "default": "Every method with its default setting; no classes were used to choose "
@@ -92,17 +96,25 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
         raise ValueError(f"there are no rows with {selection} settings")
     frame = pd.DataFrame(found)
     frame.insert(1, "label", frame["dataset"].map(dataset_labels(rows)))
+    frame.insert(3, "name", frame["method"].map(printed_names(rows)))
     by_method = frame.groupby(["dataset", "score"])["values"]
     best = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
     frame["not_worse"] = frame.index.isin(best)
-    frame["method"] = pd.Categorical(frame["method"], _order(frame["method"]))
+    frame["method"] = pd.Categorical(frame["method"], order_methods(frame["method"]))
     frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
     return frame.astype({"method": str}).drop(columns="values")
 
 
-def _order(methods: Iterable[str]) -> list[str]:
-    names = set(methods)
-    return [name for name in METHODS if name in names] + sorted(names - set(METHODS))
+def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
+    """Return the outcomes for both ways to choose settings, if there was a choice."""
+    found = {}
+    for selection in SELECTIONS:
+        if selection == "oracle" and all(row["default"] for row in rows):
+            continue
+        # Of the reference that uses the true classes alone there are no defaults.
+        with suppress(ValueError):
+            found[selection] = outcomes(rows, selection)
+    return found
 
 
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
@@ -289,36 +301,7 @@ def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the means of one score from :func:`outcomes`, data sets by methods."""
     part = frame[frame["score"] == score]
     matrix = part.pivot(index="label", columns="method", values="mean").astype(float)
-    return matrix[_order(matrix)]
-
-
-def score_table(frame: pd.DataFrame, score: str) -> pd.DataFrame:
-    """Return one score from :func:`outcomes` as text, data sets by methods.
-
-    Bold (``**``): not significantly worse than the best of the row. ``[o]``: the true
-    classes chose the entry itself. ``[n]``: the solve stopped before it converged.
-    ``-``: no scores.
-    """
-    part = frame[frame["score"] == score].copy()
-    part["text"] = [_cell(row) for row in part.itertuples()]
-    table = part.pivot(index="label", columns="method", values="text").fillna("-")
-    return table[_order(table)].rename_axis(index="data set", columns=None)
-
-
-def _cell(row: Any) -> str:
-    """Return the cell of a table of scores: mean, deviation and marks."""
-    if not row.n:
-        return "-"
-    text = f"{row.mean:.1f}"
-    if row.n > 1:
-        text += f"±{row.std:.1f}"
-    if row.not_worse:
-        text = f"**{text}**"
-    if row.oracle:
-        text += " [o]"
-    if not row.converged:
-        text += " [n]"
-    return text
+    return matrix[order_methods(matrix)]
 
 
 def time_table(rows: Iterable[Row]) -> pd.DataFrame:
@@ -330,7 +313,7 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     ]
     frame = frame.assign(label=frame["dataset"].map(dataset_labels(rows)))
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
-    return table[_order(table)].rename_axis(index="data set", columns=None)
+    return table[order_methods(table)].rename_axis(index="data set", columns=None)
 
 
 def in_seconds(times: pd.DataFrame) -> str:
@@ -402,11 +385,7 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
             found = " / ".join(sorted(table[key].dropna().unique()))
             words.append(f"{key}: {markdown_text(found)}")
     parts = ["# Benchmark", f"{'; '.join(words)}."]
-    for selection in SELECTIONS:
-        try:
-            frame = outcomes(rows, selection)
-        except ValueError:
-            continue
+    for selection, frame in outcomes_by_selection(rows).items():
         files[f"scores-{selection}.csv"] = _csv(frame)
         parts += _score_parts(frame, selection, rows[0]["resample"], files)
     times = time_table(rows)

@@ -5,6 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from mkclust import bench
+from mkclust.bench.latex import write_latex
+from mkclust.bench.score_table import ROWS
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
 from mkclust.cli.options import takes
@@ -46,9 +48,30 @@ def run(
 
 
 @takes()
-def report(source: Path, out: Path | None = None) -> None:
+def report(
+    source: Path,
+    out: Path | None = None,
+    latex: bool = False,
+    rows: str | None = None,
+) -> None:
     """Write the tables of a benchmark: scores, ranks, times and weights."""
+    if rows is not None and not latex:
+        raise CommandError(f"--rows {rows}: is for the tables of --latex; add --latex")
+    if rows not in (*ROWS, None):
+        raise CommandError(f"--rows {rows}: choose {' or '.join(ROWS)}")
+    folder = source / "report"
+    if out is not None:
+        folder = out
+
+    lines = []
     with session() as progress:
         progress.phase("writing tables")
-        files = write_tables(source, out)
-    echo(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")
+        files = write_tables(source, folder)
+        lines.append(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")
+        if latex:
+            progress.phase("writing tables as LaTeX")
+            document, *tables = write_latex(source, folder / "latex", rows)
+            lines.append(
+                f"Wrote {count(len(tables), 'table')} as LaTeX; {document} prints all"
+            )
+    echo("\n".join(lines))

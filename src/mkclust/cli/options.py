@@ -164,6 +164,12 @@ OPTIONS: dict[str, Any] = {
         metavar="DIR", help="Folder with the results of mkclust bench."
     ),
     "out": _output("DIR", "Folder for the results."),
+    "latex": _option(OUTPUT, "", "Also write the scores as LaTeX.", "--latex"),
+    "rows": _option(
+        OUTPUT,
+        "datasets|methods",
+        "Rows of tables of LaTeX; by default those of which there are more.",
+    ),
     "jobs": _option(
         METHOD, "N", "Number of processes; by default one per core.", min=1
     ),

@@ -1,0 +1,274 @@
+"""A table of scores, data sets by methods, as text and as journals print it."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mkclust.bench.rows import Row
+from mkclust.files import write_atomically
+from mkclust.methods import METHODS
+from mkclust.text import latex_text
+
+# The scores in the headings of tables.
+TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
+# The names of methods in print; all others are those of their classes or of a plan.
+PRINTED_NAMES = {
+    "simplemkkm": "SimpleMKKM",
+    "avg-kkm": "Avg-KKM",
+    "mkkm": "MKKM",
+    "lmkkm": "LMKKM",
+    "onkc": "ONKC",
+    "mkkm-mir": "MKKM-MiR",
+    "lkam": "LKAM",
+    "lf-mvc": "LF-MVC",
+    "mkkm-mm": "MKKM-MM",
+    "kamm-r": "KAMM-R",
+    "kamm-a": "KAMM-A",
+    "agreement-kkm": "AgreementKKM",
+    "anchored-mkkm": "AnchoredMKKM",
+    "localized-simplemkkm": "LocalizedSimpleMKKM",
+    "best-single-kernel": "Best single kernel",
+}
+# The name of the axis of data sets.
+DATA_SET = "data set"
+# What may be in the rows of a table.
+ROWS = ("datasets", "methods")
+# The marks of a cell in LaTeX, and what a caption says of them.
+ORACLE_MARK = r"$^{\dagger}$"
+UNFINISHED_MARK = r"$^{\ddagger}$"
+ORACLE_NOTE = f"{ORACLE_MARK}: the true classes chose the entry itself."
+UNFINISHED_NOTE = f"{UNFINISHED_MARK}: the solve stopped before it converged."
+BOLD_NOTE = (
+    r"Bold: the best mean, and all that are not significantly worse (paired $t$ test "
+    r"over the repetitions, 5\,\%, Holm's correction for all pairs)."
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a method scores on a data set, in percent: a cell of a table."""
+
+    mean: float = math.nan
+    std: float = math.nan
+    n: int = 0  # of repetitions with scores
+    not_worse: bool = False  # significantly, than the best of the data set
+    oracle: bool = False  # whether the true classes chose the entry
+    converged: bool = True
+
+    def __str__(self) -> str:
+        """Return mean, deviation and marks as in Markdown."""
+        if not self.n:
+            return "-"
+        text = f"{self.mean:.1f}"
+        if self.n > 1:
+            text += f"±{self.std:.1f}"
+        if self.not_worse:
+            text = f"**{text}**"
+        if self.oracle:
+            text += " [o]"
+        if not self.converged:
+            text += " [n]"
+        return text
+
+    def to_latex(self) -> str:
+        """Return mean, deviation and marks in LaTeX."""
+        if not self.n:
+            return "--"
+        text = f"{self.mean:.1f}"
+        if self.not_worse:
+            text = rf"\textbf{{{text}}}"
+        if self.n > 1:
+            text += rf"$\,\pm\,${self.std:.1f}"
+        if self.oracle:
+            text += ORACLE_MARK
+        if not self.converged:
+            text += UNFINISHED_MARK
+        return text
+
+
+class ScoreTable(pd.DataFrame):
+    """One score of methods on data sets: a frame of `Score`.
+
+    Its parts, such as ``table[["simplemkkm", "avg-kkm"]]``, and ``table.T`` are such
+    tables, too. It shows itself as text; :meth:`to_latex` makes LaTeX of it.
+
+    Attributes
+    ----------
+    title : str
+        The name of the score.
+    printed_names : dict of str
+        The names of methods in print.
+    """
+
+    _metadata = ["title", "printed_names"]  # noqa: RUF012
+
+    @property
+    def _constructor(self) -> type["ScoreTable"]:
+        return ScoreTable
+
+    def to_latex(
+        self,
+        path: str | Path | None = None,
+        *,
+        rows: str | None = None,
+        caption: str = "",
+        label: str = "",
+    ) -> str:
+        r"""Return the table as LaTeX, which needs ``\usepackage{booktabs}``.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A file that is written, too.
+        rows : {"datasets", "methods"}, optional
+            What is in rows; by default what is in the rows of this table.
+        caption : str, default=""
+            LaTeX with which the caption goes on, after the name of the score. The
+            meaning of bold face and of the marks in the table follows.
+        label : str, default=""
+            The label, such as ``tab:acc``.
+
+        Returns
+        -------
+        str
+            A floating table.
+        """
+        if rows not in (*ROWS, None):
+            raise ValueError(f"rows={rows!r}: choose 'datasets' or 'methods'")
+        table = self
+        has_methods_in_rows = table.columns.name == DATA_SET
+        if rows is not None and has_methods_in_rows != (rows == "methods"):
+            table = self.T
+        # The table's own caption comes first, since it sees all cells.
+        words = self._caption(caption)
+        text = table._latex_cells().style.to_latex(
+            hrules=True,
+            position_float="centering",
+            column_format="l" + "c" * len(table.columns),
+            caption=words,
+            label=label or None,
+        )
+        if path is not None:
+            write_atomically({Path(path): text.encode()})
+        return text
+
+    def _latex_cells(self) -> pd.DataFrame:
+        """Return cells and names as LaTeX, the names of methods as in print."""
+        cells = pd.DataFrame(self).map(Score.to_latex)
+        for axis in ("index", "columns"):
+            names = getattr(cells, axis)
+            printed = [str(name) for name in names]
+            if names.name != DATA_SET:
+                printed = [self.printed_names.get(name, name) for name in printed]
+            cells = cells.set_axis([latex_text(name) for name in printed], axis=axis)
+        return cells
+
+    def _caption(self, words: str) -> str:
+        """Return what the numbers are, and what the marks mean that are there."""
+        cells: list[Score] = list(self.to_numpy().ravel())
+        counts = {cell.n for cell in cells if cell.n}
+        text = rf"{self.title} in percent"
+        if max(counts, default=0) > 1:
+            text += r", mean\,$\pm$\,standard deviation over "
+            if len(counts) == 1:
+                text += f"{max(counts)} "
+            else:
+                text += "the "
+            text += "repetitions"
+        parts = [f"{text}.", words]
+        if any(cell.not_worse for cell in cells):
+            parts.append(BOLD_NOTE)
+        if any(cell.oracle for cell in cells):
+            parts.append(ORACLE_NOTE)
+        if not all(cell.converged for cell in cells):
+            parts.append(UNFINISHED_NOTE)
+        return " ".join(filter(None, parts))
+
+
+def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:
+    r"""Return one score from `outcomes` as a table, data sets by methods.
+
+    As text, bold (``**``) means: not significantly worse than the best of the row.
+    ``[o]``: the true classes chose the entry itself. ``[n]``: the solve stopped before
+    it converged. ``-``: no scores.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`mkclust.bench.tables.outcomes` returns.
+    score : {"acc", "nmi", "purity"}
+        The score.
+
+    Examples
+    --------
+    >>> from mkclust.bench.tables import outcomes, score_table
+    >>> row = {"dataset": "my_set", "parameters": "{}", "seed": 0, "status": "ok"}
+    >>> row |= {"resample": 1.0, "repetition": 0, "default": True}
+    >>> scores = dict.fromkeys(("acc", "nmi", "purity"), 0.5)
+    >>> rows = [row | scores | {"method": name} for name in ("mkkm-mir", "lkam")]
+    >>> table = score_table(outcomes(rows), "acc")
+    >>> print(table)
+             mkkm-mir  lkam
+    data set
+    my_set       50.0  50.0
+    >>> print(table.to_latex(rows="methods", label="tab:acc"))
+    \begin{table}
+    \centering
+    \caption{ACC in percent.}
+    \label{tab:acc}
+    \begin{tabular}{lc}
+    \toprule
+     & my\_set \\
+    \midrule
+    MKKM-MiR & 50.0 \\
+    LKAM & 50.0 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+    part = frame[frame["score"] == score]
+    names = [field for field in Score.__dataclass_fields__ if field != "n"]
+    cells = [
+        Score(n=int(row["n"]), **{name: row[name] for name in names})
+        for row in part.to_dict("records")
+    ]
+    table = part.assign(cell=cells).pivot(
+        index="label", columns="method", values="cell"
+    )
+    has_scores = table.map(lambda cell: isinstance(cell, Score))
+    empty = np.full(table.shape, Score(), dtype=object)
+    table = table.where(has_scores, pd.DataFrame(empty, table.index, table.columns))
+    ordered = ScoreTable(table[order_methods(table)])
+    ordered.title = TITLES[score]
+    ordered.printed_names = dict(zip(part["method"], part["name"], strict=True))
+    return ordered.rename_axis(index=DATA_SET, columns=None)
+
+
+def order_methods(methods: Iterable[Any]) -> list[str]:
+    """Return methods in the order of the library's own, then by name."""
+    names = set(methods)
+    return [name for name in METHODS if name in names] + sorted(names - set(METHODS))
+
+
+def printed_names(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the names of methods in print.
+
+    A class of another package has its own name, unless the plan gives another one.
+    """
+    names: dict[str, str] = {}
+    for row in rows:
+        method = row["method"]
+        entry = str(row.get("entry") or method)
+        own_class = entry.partition(" on ")[0].rpartition(":")[2]
+        name = method
+        if entry == method:
+            name = PRINTED_NAMES.get(method, method)
+        elif own_class.lower() == method:
+            name = own_class
+        names[method] = name
+    return names
