@@ -92,17 +92,22 @@ clean:
 OLDEST := .venv-oldest
 NEWEST := .venv-newest
 TESTS ?= tests
+# What `-m` of pytest selects: all tests, or SELECT="not slow".
+SELECT ?=
 
 dist:
 	rm -rf dist .venv-dist
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check build "mypy==2.4.*"
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check build twine "readme-renderer[md]" "mypy==2.4.*"
 	.venv-dist/bin/python -m build --outdir dist .
+	# The metadata, and whether an index of packages can show the README.
+	.venv-dist/bin/python -m twine check --strict dist/*
+	.venv-dist/bin/python release/recipe.py dist
 	.venv-dist/bin/python release/smoke.py dist
 
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pip list --disable-pip-version-check
-	$(ONE_THREAD) $(COMPILED) $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	$(ONE_THREAD) $(COMPILED) $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "$(SELECT)" $(TESTS)
 
 $(OLDEST)/.installed: pyproject.toml release/oldest.py
 	$(PYTHON) release/oldest.py > oldest.txt
@@ -117,6 +122,6 @@ test-newest:
 	@{ $(PYTHON) -m venv $(NEWEST) && \
 	  $(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade -e ".[dev]" && \
 	  $(NEWEST)/bin/python -m pip list --disable-pip-version-check && \
-	  $(ONE_THREAD) $(COMPILED) $(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS); } && \
+	  $(ONE_THREAD) $(COMPILED) $(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "$(SELECT)" $(TESTS); } && \
 	  echo "test-newest: PASSED with the newest versions, pre-releases included" || \
 	  echo "test-newest: FAILED with the newest versions, pre-releases included; this is allowed, and says what to prepare for"

@@ -6,6 +6,7 @@ installs the library. Prints what each choice of extras takes on disk.
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -13,7 +14,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-CONSUMER = Path(__file__).resolve().parents[1] / "tests" / "typing" / "consumer.py"
+ROOT = Path(__file__).resolve().parents[1]
+CONSUMER = ROOT / "tests" / "typing" / "consumer.py"
+README = ROOT / "README.md"
+# Twice what the wheel of 0.4.0 has: whatever makes it larger is no code of the library.
+LARGEST_WHEEL = 2_000_000
 # What is no Python and has to be in both archives.
 PAGE = "explain/report/page"
 DATA = ("py.typed", f"{PAGE}.html.j2", f"{PAGE}.css", f"{PAGE}.js")
@@ -51,6 +56,8 @@ def main() -> None:
     folder = parser.parse_args().folder.resolve()
     (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     check_contents(wheel, archive)
+    check_size(wheel)
+    check_readme(wheel)
     with tempfile.TemporaryDirectory() as scratch:
         check_wheel(Environment(Path(scratch, "wheel")), wheel)
         check_archive(Environment(Path(scratch, "archive")), archive)
@@ -111,6 +118,12 @@ class Environment:
         """Use the library, with all that its package has to hold."""
         say(self.run(self.python, "-c", FIT_AND_PREDICT, *DATA).strip())
 
+    def run_readme(self) -> None:
+        """Run the examples of the README, as whoever copies them does."""
+        options = ("-o", "NORMALIZE_WHITESPACE", "-o", "ELLIPSIS")
+        self.run(self.python, "-m", "doctest", *options, README)
+        say("the examples of README.md work")
+
     def packages(self) -> set[str]:
         """Return the names of what is installed."""
         lines = self.run(
@@ -155,10 +168,30 @@ def check_contents(wheel: Path, archive: Path) -> None:
         raise SystemExit("the source archive lacks its tests, or what they read")
 
 
+def check_size(wheel: Path) -> None:
+    """Print the size of the wheel, and refuse one that holds more than code."""
+    size = wheel.stat().st_size
+    say(f"size of {wheel.name}: {size / 1e3:.0f} kB")
+    if size > LARGEST_WHEEL:
+        raise SystemExit(f"the wheel has more than {LARGEST_WHEEL / 1e3:.0f} kB")
+
+
+def check_readme(wheel: Path) -> None:
+    """Refuse a README with links that lead nowhere on an index of packages."""
+    with zipfile.ZipFile(wheel) as file:
+        (metadata,) = (n for n in file.namelist() if n.endswith(".dist-info/METADATA"))
+        readme = file.read(metadata).decode("utf-8").partition("\n\n")[2]
+    if not readme.startswith("# mkclust\n"):
+        raise SystemExit(f"the metadata lacks the README: {readme[:80]!r}")
+    if relative := re.findall(r"\]\((?!https:|#)([^)]*)\)", readme):
+        raise SystemExit(f"relative links in the metadata's README: {relative}")
+
+
 def check_wheel(here: Environment, wheel: Path) -> None:
     """Install a wheel without extras, with the command line, and with everything."""
     here.install(str(wheel))
     here.fit_and_predict()
+    here.run_readme()
     here.mkclust("--version", fails_with='pip install "mkclust[cli]"')
     here.tell_size("the library alone")
 

@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -376,6 +375,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path):
     journal = Journal(path, lambda row: row["n"])
     journal.append([{"n": 1}])
     before = path.read_bytes()
+    resource = pytest.importorskip("resource", reason="limits files on POSIX only")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, hard))
     try:

@@ -10,7 +10,8 @@ IMPORTS = ["mkclust.bench.pool", "pandas", "sklearn.cluster", "threadpoolctl"]
 
 # One process does the imports, and the others are its forks. It holds nothing of a
 # test, so that they start as empty as those that a benchmark spawns.
-FORKS = multiprocessing.get_context("forkserver")
+CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
+FORKS = multiprocessing.get_context("forkserver" if CAN_FORK else "spawn")
 FORKS.set_forkserver_preload(IMPORTS)
 
 _get_context = multiprocessing.get_context
