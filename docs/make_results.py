@@ -60,6 +60,18 @@ def score_tables(rows, selection):
     return "\n\n".join(made)
 
 
+def origin(record):
+    """Return the command, the machine and the version that measured a record."""
+    version = f"mkclust {record['versions']['mkclust']}"
+    measured = [record["machine"], version, *filter(None, [record.get("note")])]
+    return {"command": record["command"], "machine": "; ".join(measured)}
+
+
+def versions_of(rows):
+    """Return the versions of the library that made rows."""
+    return ", ".join(sorted({row["versions"].partition(",")[0] for row in rows}))
+
+
 def paper():
     """Return what reproduces of the paper, and the scores of all methods."""
     rows, resampled, released = (
@@ -72,6 +84,7 @@ def paper():
         "n_rows": f"{len(rows):,}",
         "n_resampled": f"{len(resampled):,}",
         "machine": "; ".join(sorted({row["machine"] for row in rows})),
+        "versions": versions_of([*rows, *resampled, *released]),
         "reproduction": reproduction.to_markdown(index=False),
         "default": score_tables(rows, "default"),
         "oracle": score_tables(rows, "oracle"),
@@ -194,7 +207,7 @@ def gpu():
         times = min(row["host_seconds"].values()), row["device_seconds"]
         k_means.append([f"{row['n']:,}", str(row["k"]), *(digits(s, 2) for s in times)])
     return {
-        **{key: record[key] for key in ("command", "machine")},
+        **origin(record),
         **{key: record["versions"][key] for key in ("device", "torch")},
         "solves": markdown(header, solves),
         "million": digits(million["seconds"], 2),
@@ -238,7 +251,7 @@ def scale():
     ]
     pairs = zip(growth["n_samples"], growth["seconds"], strict=True)
     return {
-        **{key: record[key] for key in ("command", "machine")},
+        **origin(record),
         "fits": markdown(["what", *keys], body),
         "growth": ", ".join(f"{n:,} samples {s:.0f} s" for n, s in pairs),
         "exponent": digits(growth["exponent"], 2),
@@ -300,7 +313,7 @@ def number_of_clusters():
         for what in record["first"]["candidates"]
     ]
     return {
-        **{key: record[key] for key in ("command", "machine")},
+        **origin(record),
         "first": table_of_rules(record["first"]),
         "untouched": table_of_rules(record["untouched"]),
         "candidates": markdown(["", "first seeds", "untouched seeds"], about),

@@ -80,7 +80,8 @@ def notes(name, record):
     )
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
     return (
-        f"- {name}: {record['machine']['cores']} cores, {rows[0]['repetitions']} "
+        f"- {name}: mkclust {record['versions']['mkclust']}, "
+        f"{record['machine']['cores']} cores, {rows[0]['repetitions']} "
         f"repetitions. Certificates: {kinds}, gaps up to "
         f"{answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."
@@ -89,7 +90,14 @@ def notes(name, record):
 
 def render(results):
     """Return everything that the documentation says of these results."""
-    texts = [f"Figures: {' / '.join(results)}.", table(results, PROBLEMS, "problem")]
+    versions = {
+        name: f"{name} (mkclust {record['versions']['mkclust']})"
+        for name, record in results.items()
+    }
+    texts = [
+        f"Figures: {' / '.join(versions.values())}.",
+        table(results, PROBLEMS, "problem"),
+    ]
     texts += [table(results, GROWTH, "what grows")]
     return "\n\n".join([*texts, "\n".join(notes(*item) for item in results.items())])
 

@@ -88,5 +88,5 @@ SortedKernelDisplay.from_estimator(auto, views)
 plt.show()
 
 # %%
-# :doc:`/guides/tables` lists the kernels that you can choose by name;
+# :doc:`/guides/input` lists the kernels that you can choose by name;
 # :doc:`/guides/choosing` shows how much the choice mattered on thirteen data sets.
