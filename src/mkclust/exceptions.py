@@ -1,10 +1,11 @@
-"""Warnings of the library, which programs may turn into errors or silence."""
+"""Warnings of the library, which programs may turn into errors, and an error."""
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 # Whether the warnings of this library are left out. Every thread has a value of its
 # own, unlike the filters of the module `warnings`, which all threads of a process
@@ -96,3 +97,17 @@ class UncoveredSamplesWarning(UserWarning):
 
 class WeightsWarning(UserWarning):
     """The learned weights find other clusters than the views agree on."""
+
+
+class InputError(ValueError):
+    """Tables that cannot be clustered as they are, with all that is in the way.
+
+    Attributes
+    ----------
+    findings : tuple of mkclust.data.findings.Finding
+        What was found, and what to do about it, each with its table.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)

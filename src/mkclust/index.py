@@ -19,7 +19,7 @@ a frame is.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import Any, NoReturn
 
@@ -253,6 +253,14 @@ def _example(ids: Any) -> str:
 
 def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
     """Return a sentence on ids that are most likely the same, or nothing."""
+    alike = spelled_otherwise(ids, others)
+    if alike:
+        return f"{alike}: write them alike"
+    return ""
+
+
+def spelled_otherwise(ids: Iterable[Any], others: Iterable[Any]) -> str:
+    """Return which ids are most likely the same, or nothing."""
     names = dict.fromkeys(map(str, ids))
     other_names = dict.fromkeys(map(str, others))
 
@@ -278,7 +286,7 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
     if len(more) > 1:
         and_more += "s"
 
-    return f"{name!r} and {other!r} differ in spelling only{and_more}: write them alike"
+    return f"{name!r} and {other!r} differ in spelling only{and_more}"
 
 
 def _simplified(name: str) -> tuple[str, str]:
@@ -294,20 +302,34 @@ def id_advice(ids: Any, others: Any) -> str:
     alike = spelling_difference(names, other_names)
     if alike:
         return alike
-    if not all(isinstance(name, str) for name in [*names, *other_names]):
+
+    length = shared_length(names, other_names)
+    if length is None:
         return ""
-    few = max(len({*names} & {*other_names}), min(len(names), len(other_names)) / 2, 1)
-    for length in range(min(map(len, [*names, *other_names]), default=0), 1, -1):
-        cut, others_cut = (
-            {name[:length] for name in each} for each in (names, other_names)
-        )
+    common = {name[:length] for name in names} & {name[:length] for name in other_names}
+    return (
+        f"{len(common)} ids begin alike, such as with {min(common)!r}: keep "
+        f"{length} characters by frame.index = frame.index.str[:{length}]"
+    )
+
+
+def shared_length(ids: Collection[Any], others: Collection[Any]) -> int | None:
+    """Return how many first characters of ids agree with others, None if too few do.
+
+    >>> shared_length(["A-1-01A", "A-2-01B"], ["A-2", "A-1"])
+    3
+    """
+    if not all(isinstance(name, str) for name in [*ids, *others]):
+        return None
+
+    few = max(len({*ids} & {*others}), min(len(ids), len(others)) / 2, 1)
+    for length in range(min(map(len, [*ids, *others]), default=0), 1, -1):
+        cut = {name[:length] for name in ids}
+        others_cut = {name[:length] for name in others}
+        if len(cut) < len(ids) or len(others_cut) < len(others):
+            return None  # different samples would have the same id
+
         common = cut & others_cut
-        if len(cut) < len(names) or len(others_cut) < len(other_names):
-            break  # different samples would have the same id
         if len(common) > few and all(name[-1].isalnum() for name in common):
-            return (
-                f"{len(common)} ids begin alike, such as with {min(common)!r}: keep "
-                f"{length} characters by frame.index = frame.index.str[:{length}], or "
-                f"by --trim-ids {length} on the command line"
-            )
-    return ""
+            return length
+    return None

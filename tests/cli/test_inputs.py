@@ -2,7 +2,6 @@
 refused."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mkclust
-from helpers.cli import fail, invoke, succeed
+from helpers.cli import fail, invoke, stop, succeed
 from mkclust.datasets import load
 
 N = 60
@@ -109,8 +108,8 @@ def test_a_table_without_ids_is_refused_beside_one_with_ids_with_the_option():
     left = tables()[0].sample(frac=1, random_state=2)
     left.assign(code=left.index).to_csv("mrna.csv", index=False)
     message = refuse("mrna.csv", "mirna.tsv")
-    assert "'mrna' has the default index" in message
-    assert "--id code" in message
+    assert "mrna.csv: has no ids" in message
+    assert "--id mrna.csv=code" in message
     cluster("mrna.csv", "mirna.tsv", "--id", "mrna.csv=code")
     assert recovered() > 0.9
 
@@ -133,19 +132,24 @@ def test_views_and_kernels_are_not_joined():
     assert "K.npy holds kernels but V.npz holds views" in refuse("V.npz", "K.npy")
 
 
-@pytest.mark.parametrize("with_ids", [True, False])
-def test_a_transposed_file_is_refused_with_the_option_that_turns_it(with_ids):
+def test_a_transposed_file_is_turned_if_its_header_has_the_ids_of_another():
     cluster("mrna.csv", "mirna.tsv")
     expected = labels()
+    tables()[1].T.to_csv("mirna.tsv", sep="\t")
+    result = cluster("mrna.csv", "mirna.tsv")
+    assert "mirna.tsv: its columns are the samples" in result.stdout
+    assert labels().equals(expected)
+    inputs = json.loads(Path("run.json").read_text())["inputs"]
+    assert [each["layout"]["samples_in"] for each in inputs] == ["rows", "columns"]
+
+
+def test_a_transposed_file_without_ids_is_refused_with_the_option_that_turns_it():
     left, right = tables()
-    left.to_csv("mrna.csv", index=with_ids, index_label="patient" if with_ids else None)
-    right.T.to_csv("mirna.tsv", sep="\t", index=with_ids)
-    message = refuse("mrna.csv", "mirna.tsv")
+    left.to_csv("mrna.csv", index=False)
+    right.T.to_csv("mirna.tsv", sep="\t", index=False)
+    message = stop("cluster", "mrna.csv", "mirna.tsv", "-k", 3)
     assert typed(message) == ["--samples-in", "mirna.tsv=columns"]
-    if with_ids:
-        os.remove("labels.csv"), os.remove("run.json")
-        cluster("mrna.csv", "mirna.tsv", *typed(message))
-        assert labels().equals(expected)
+    assert "mrna.csv: has no ids" in message
 
 
 def test_distances_are_not_taken_for_a_table():
@@ -167,7 +171,8 @@ def test_a_kernel_is_not_taken_for_a_table():
         (["mirna.tsv", "k.csv"], "k="),
         (["K.npz"], "a="),
     ):
-        assert f"--kernels {name}precomputed" in refuse(*args)
+        message = stop("cluster", *args, "-k", 3)
+        assert f"--kernels {name}precomputed" in message
     cluster("mirna.tsv", "k.csv", "--kernels", "k=precomputed")
     assert recovered() > 0.9
 
@@ -176,10 +181,11 @@ def test_files_with_some_common_ids_are_inspected_and_joined_if_asked():
     left, right = tables()
     left.iloc[5:].to_csv("mrna.csv", index_label="patient")
     right.iloc[:-8].to_csv("mirna.tsv", sep="\t", index_label="patient")
-    plain = succeed("inspect", "mrna.csv", "mirna.tsv").stdout
-    assert "mrna\n  55 x 3, ids such as 'p05'" in plain
-    assert "join='outer'" in plain.partition("problem: ")[2]
-    assert "join='inner'" in refuse("mrna.csv", "mirna.tsv")
+    found = invoke("inspect", "mrna.csv", "mirna.tsv")
+    assert found.exit_code == 1
+    assert "mrna\n  55 x 3, ids such as 'p05'" in found.stdout
+    assert "--join outer" in found.stdout.partition("problem: ")[2]
+    assert "--join inner" in refuse("mrna.csv", "mirna.tsv")
     result = cluster("mrna.csv", "mirna.tsv", "--join", "inner")
     assert "Joined by id: 47 of 60 samples; 47 are in all tables." in result.stdout
     assert len(labels()) == 47

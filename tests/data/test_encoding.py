@@ -339,7 +339,7 @@ def test_a_few_cells_of_text_among_numbers_are_counted_and_shown():
     frame.loc[[3, 5], "dose"] = "<0.5"
     for column in (frame["dose"], frame["dose"].where(frame["dose"] == "<0.5", 1.5)):
         with pytest.raises(
-            ValueError, match="'dose' .*2 cells such as '<0.5'.*--missing"
+            ValueError, match="'dose' .*2 cells such as '<0.5'.*missing="
         ):
             read_views({"t": frame.assign(dose=column)})
     frame["dose"] = ["1", "2", "3", "n/a?"] * 10

@@ -116,7 +116,7 @@ def test_the_default_index_is_refused_beside_ids_that_it_cannot_count(kind):
     plain = b.reset_index(drop=True)
     for views in ({"a": a, "b": plain}, {"b": plain, "a": a}):
         with pytest.raises(
-            ValueError, match=r"'a' has ids such as .*'b' .*default index.*--id"
+            ValueError, match=r"'a' has ids such as .*'b' .*default index.*set_index"
         ):
             AverageKKM(3).fit(views)
     model = AverageKKM(3, random_state=0).fit({"a": a, "b": b})
@@ -129,9 +129,7 @@ def test_the_default_index_is_refused_beside_ids_that_it_cannot_count(kind):
 def test_the_column_of_a_frame_that_holds_the_ids_of_another_is_named():
     a, b, _ = frames()
     lost = shuffled(b).rename_axis("patient").reset_index()
-    with pytest.raises(
-        ValueError, match=r"column 'patient' .*set_index\('patient'\).*--id patient"
-    ):
+    with pytest.raises(ValueError, match=r"column 'patient' .*set_index\('patient'\)"):
         AverageKKM(3).fit({"a": a, "b": lost})
     found = read_views({"a": a, "b": lost.set_index("patient")}).views["b"]
     np.testing.assert_array_equal(found, b)
@@ -149,7 +147,9 @@ def test_ids_that_are_there_twice_pair_nothing():
     ids = [f"sample {i // 2}" for i in range(N)]
     with pytest.raises(ValueError, match="'b': 22 .*'sample 0'"):
         SimpleMKKM(3).fit({"a": a, "b": b.set_axis(ids)})
-    with pytest.raises(ValueError, match=r"'a': 22 .*duplicated\(\)"):
+    with pytest.raises(
+        ValueError, match=r"'a' has 22 ids more than once.*duplicated\(\)"
+    ):
         SimpleMKKM(3).fit({"a": a.set_axis(ids), "b": b.set_axis(ids)})
     K = kernel_frames()[0].set_axis(ids).set_axis(ids, axis=1)
     with pytest.raises(ValueError, match="'sample 0'"):

@@ -40,9 +40,7 @@ def test_a_column_that_numbers_the_samples_is_named_and_refused(name):
     column, values = COUNTING[name]
     frame = measured().assign(**{column: values})
     for fit in (agreement, AverageKKM(2).fit):
-        with pytest.raises(
-            ValueError, match=f"'blood' .*'{column}'.*set_index.*--id {column}"
-        ):
+        with pytest.raises(ValueError, match=f"'blood' .*'{column}'.*set_index"):
             fit({"blood": frame, "other": measured(1)})
     with pytest.raises(ValueError, match=f"X has the column '{column}'.*drop"):
         AverageKKM(2).fit(frame)

@@ -30,6 +30,16 @@ def fail(*args):
     return result.stderr
 
 
+def stop(*args):
+    """Run a command that several things are in the way of, and return what it says."""
+    before = sorted(os.listdir())
+    result = invoke(*args)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert result.stderr.startswith("mkclust: error: ")
+    assert sorted(os.listdir()) == before
+    return result.stderr
+
+
 def three_clusters(n=45, spread=4):
     """Return two views of three clusters, and the clusters."""
     rng, y = np.random.default_rng(0), np.arange(n) % 3

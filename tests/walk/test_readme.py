@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from helpers.cli import fail, succeed
+from helpers.cli import fail, invoke, succeed
 from helpers.docs import blocks, commands
 from mkclust import AgreementKKM, load_model
 from mkclust.datasets import load
@@ -76,7 +76,9 @@ def walk(tmp_path_factory):
         patch.chdir(folder)
         # The owner has one more table, and does what the first refusal says.
         seen = SimpleNamespace(folder=folder)
-        assert "impute='median'" in succeed(*INSPECT, "survey.csv").stdout
+        inspected = invoke(*INSPECT, "survey.csv")
+        assert inspected.exit_code == 1
+        assert "--impute median" in inspected.stdout
         seen.refused = fail(*CLUSTER, "survey.csv")
         seen.clustered = succeed(*CLUSTER, "survey.csv", "--impute", "median").stdout
         seen.predicted = succeed(*PREDICT).stdout
@@ -129,7 +131,7 @@ def test_outcomes_are_tested_with_survival_curves(walk):
 def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_columns(
     walk,
 ):
-    assert "impute='median'" in walk.refused
+    assert "--impute median" in walk.refused
     unused = walk.clustered.index("Not used: survey")
     assert unused < walk.clustered.index("Clusters by what")
     for words in ("high glucose", "smoker=yes", "low iron", "high weight"):

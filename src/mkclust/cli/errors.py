@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -10,12 +12,16 @@ from typer.core import TyperGroup
 
 from mkclust.text import printable
 
+# The words of a command as they were typed, after the name of the program.
+typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 # The class of usage errors; its module differs between versions of typer.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class CommandError(Exception):
-    """An expected error; its message is the one line that the user sees."""
+    """An expected error; its message is the first line that the user sees."""
+
+    lines: Sequence[str] = ()  # further lines
 
 
 class Commands(TyperGroup):
@@ -23,6 +29,11 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit."""
+        words = args[0] if args else options.get("args")
+        if words is None:
+            words = sys.argv[1:]
+
+        typed.set(tuple(words))
         code = 0
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
@@ -40,7 +51,7 @@ class Commands(TyperGroup):
             ImportError,
             ArithmeticError,
         ) as error:
-            code = echo_error(_message_of(error))
+            code = echo_error(_message_of(error), getattr(error, "lines", ()))
         if code == 130:
             typer.echo("mkclust: interrupted", err=True)
         _flush()
@@ -97,8 +108,9 @@ def echo(text: str) -> None:
         raise OSError(error.errno, error.strerror, "standard output") from error
 
 
-def echo_error(message: str) -> int:
-    """Print an error on one line, and return the exit code."""
+def echo_error(message: str, more: Sequence[str] = ()) -> int:
+    """Print an error on one line, and what explains it; return the exit code."""
     with suppress(OSError):
-        typer.echo(printable(f"mkclust: error: {one_line(message)}"), err=True)
+        for line in (f"mkclust: error: {one_line(message)}", *more):
+            typer.echo(printable(line), err=True)
     return 2

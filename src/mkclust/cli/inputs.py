@@ -19,8 +19,11 @@ from mkclust.cli.groups import take_groups
 from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
+from mkclust.data.orientation import turned_tables
+from mkclust.data.tables import Table, as_table
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
+from mkclust.exceptions import InputError
 from mkclust.files import errors_of
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import has_ids, index_of, match_rows
@@ -124,12 +127,17 @@ def read_inputs(
             "--kernels precomputed if all matrices are kernels, or cluster the two "
             "apart"
         )
+    turned: list[str] = []
+    if True not in kinds:
+        inputs, turned = _turn(request, inputs)
+
     views = list_views(inputs)
     if True not in kinds:
         _refuse_transposed(views)
         # Other kernels are chosen on purpose.
         if request.asked_kernels in (AUTO, "gaussian"):
-            _refuse_square(views)
+            for view in views:
+                refuse_square(view, is_alone=len(views) == 1)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
     if indices:
@@ -138,7 +146,7 @@ def read_inputs(
         n = inputs[0].data.n_samples
 
     by_name = {view.name: view.array for view in views}
-    lines = _join_lines(views, indices, n)
+    lines = turned + _join_lines(views, indices, n)
     return Data(by_name, True in kinds, n, inputs, lines, groups)
 
 
@@ -162,42 +170,81 @@ def read_files(
     request: Request, fitted: Sequence[Mapping[str, Any]] = ()
 ) -> list[Input]:
     """Read each input, as those of a fit if there are any."""
-    inputs = []
     known = {file_name(each["input"]): each for each in fitted}
     # Files of other names are taken in the order of those of the fit that are not
     # given.
     given = {file_name(text) for text in request.inputs}
     others = iter([each for name, each in known.items() if name not in given])
-    precomputed = request.asked_kernels == "precomputed"
+    inputs = []
     for text in request.inputs:
-        before: Any = known.get(file_name(text)) or next(
-            others, {"input": "", "layout": {}}
-        )
-        _, colons, names = before["input"].rpartition("::")
-        selected = text
-        if colons and "::" not in text:
-            selected = f"{text}::{names}"
+        before: Any = known.get(file_name(text)) or next(others, None)
+        inputs.append(read_file(text, request, before))
 
-        layout = layout_of(text, request, before["layout"])
-        record = _fingerprint(selected)
-        # Workers of a cluster read the files themselves.
-        on_disk = None
-        if request.address is not None:
-            on_disk = True
-
-        data = load_with(selected, layout, kernels=precomputed, on_disk=on_disk)
-        # New samples have the labels where those of the fit have them, whatever their
-        # values.
-        layout = replace(layout, labels=data.label_name)
-        for view in data.arrays:
-            _refuse_control_characters(text, row_ids(view))
-        record |= {"description": data.description, "layout": asdict(layout)}
-        inputs.append(Input(selected, data, record))
     asked = {
         name for text in request.inputs for name in layout_of(text, request, {}).drop
     }
     check_dropped(asked, [each.data for each in inputs])
     return inputs
+
+
+def read_file(
+    text: str, request: Request, before: Mapping[str, Any] | None = None, **layout: Any
+) -> Input:
+    """Read an input as one of a fit, if there was a fit, or with some layout."""
+    if before is None:
+        before = {"input": "", "layout": {}}
+    _, colons, names = before["input"].rpartition("::")
+    selected = text
+    if colons and "::" not in text:
+        selected = f"{text}::{names}"
+
+    how = replace(layout_of(text, request, before["layout"]), **layout)
+    record = _fingerprint(selected)
+    # Workers of a cluster read the files themselves.
+    on_disk = None
+    if request.address is not None:
+        on_disk = True
+
+    precomputed = request.asked_kernels == "precomputed"
+    data = load_with(selected, how, kernels=precomputed, on_disk=on_disk)
+    for view in data.arrays:
+        _refuse_control_characters(text, row_ids(view))
+    # New samples have the labels where those of the fit have them, whatever their
+    # values.
+    how = replace(how, labels=data.label_name)
+    record |= {"description": data.description, "layout": asdict(how)}
+    return Input(selected, data, record)
+
+
+def _turn(request: Request, inputs: Sequence[Input]) -> tuple[list[Input], list[str]]:
+    """Return inputs with their samples in rows, and which of them were turned."""
+    views = list_views(inputs)
+    certain = {
+        view.file: turned.other
+        for turned in turned_tables(tables_of(views))
+        for view in views
+        if view.name == turned.name
+        if turned.is_certain and turned.n_characters is None
+    }
+    found = list(inputs)
+    lines = []
+    for place, each in enumerate(inputs):
+        other = certain.get(each.text)
+        is_asked = bool(_values_for(each.text, "samples_in", request))
+        if other is None or is_asked or len(each.data.kernel_names) > 1:
+            continue
+
+        found[place] = read_file(each.text, request, None, samples_in="columns")
+        lines.append(
+            f"{file_name(each.text)}: its columns are the samples, as its header has "
+            f"ids of {other}."
+        )
+    return found, lines
+
+
+def tables_of(views: Sequence[View]) -> dict[str, Table]:
+    """Return views as tables, by their names."""
+    return {view.name: as_table(view.array, view.name) for view in views}
 
 
 def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLayout:
@@ -280,50 +327,29 @@ def _refuse_control_characters(text: str, ids: Any) -> None:
 
 def _refuse_transposed(views: Sequence[View]) -> None:
     """Refuse tables whose headers hold the ids of another table's rows."""
-    turned = [
-        view
-        for view in views
-        if _is_transposed(view, [other for other in views if other is not view])
-    ]
+    names = [each.name for each in turned_tables(tables_of(views))]
+    turned = [view for view in views if view.name in names]
     if turned:
-        # If two look like the transpose of each other, it is the one with fewer rows.
-        file = min(turned, key=lambda view: (view.array.shape[0], view.file)).file
-        raise CommandError(
+        file = file_name(turned[0].file)
+        raise InputError(
             f"{file}: its columns are the samples of the other inputs; pass "
-            f"--samples-in {file_name(file)}=columns"
+            f"--samples-in {file}=columns"
         )
 
 
-def _is_transposed(view: View, others: Sequence[View]) -> bool:
-    """Return whether the columns of a table look like the samples of the others."""
-    n_rows, n_columns = view.array.shape
-    if n_rows == n_columns:
-        return False
+def refuse_square(view: View, *, is_alone: bool) -> None:
+    """Refuse a kernel that was not declared as such."""
+    if not looks_like_kernel(view.array):
+        return
 
-    known = [other.ids for other in others if other.ids is not None]
-    if not known:
-        heights = {other.array.shape[0] for other in others}
-        return view.ids is None and heights == {n_columns}
-    if view.ids is not None and any(view.ids.isin(ids).any() for ids in known):
-        return False
-
-    header = pd.Index(getattr(view.array, "columns", ()))
-    return any(header.isin(ids).sum() > len(ids) / 2 for ids in known)
-
-
-def _refuse_square(views: Sequence[View]) -> None:
-    """Refuse kernels that were not declared as such."""
-    for view in views:
-        if looks_like_kernel(view.array):
-            whose = ""
-            if len(views) != 1:
-                whose = f"{view.name}="
-
-            raise CommandError(
-                f"{view.file}: {view.name} is square and symmetric; pass --kernels "
-                f"{whose}from_distances if it holds distances, or --kernels "
-                f"{whose}precomputed if it is a kernel"
-            )
+    whose = ""
+    if not is_alone:
+        whose = f"{view.name}="
+    raise InputError(
+        f"{view.file}: {view.name} is square and symmetric; pass --kernels "
+        f"{whose}from_distances if it holds distances, or --kernels "
+        f"{whose}precomputed if it is a kernel"
+    )
 
 
 def _warn_of_pairs(views: Sequence[View]) -> None:

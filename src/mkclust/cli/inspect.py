@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import typer
 from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import Data, read_inputs, row_ids
+from mkclust.cli.obstacles import command_with, find_all, with_cures
 from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
@@ -30,8 +32,13 @@ def run(request: Request) -> None:
     names = ("views", "join", "notes", "patterns", "problems")
     report: dict[str, Any] = {name: [] for name in names}
     with session(quiet=True) as progress:
+        obstacles = find_all(request)
+        report["problems"] = [each.describe() for each in obstacles]
+        cures = [cure for each in obstacles for cure in each.cures]
+        report["command"] = command_with(cures)
+        cured = with_cures(request, cures)
         try:
-            data = read_inputs(request, progress)
+            data = read_inputs(cured, progress)
             progress.phase("looking at views")
             report["join"] = data.lines[-1:] or [
                 f"Rows are paired by order: {data.describe()}."
@@ -42,11 +49,14 @@ def run(request: Request) -> None:
                 _measure(name, view) for name, view in data.views.items()
             ]
             if not data.precomputed:
-                _understand(request, data, report)
+                _understand(cured, data, report)
         except (ValueError, TypeError, CommandError) as error:
-            report["problems"].append(one_line(error))
+            if not any(each.text in one_line(error) for each in obstacles):
+                report["problems"].append(one_line(error))
     report["warnings"] = progress.warnings
     show(report, _as_lines(report), request)
+    if report["problems"]:
+        raise typer.Exit(1)
 
 
 def _measure(name: str, view: Any) -> dict[str, Any]:
@@ -115,4 +125,4 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
-    return lines
+    return [*lines, "", report["command"]]

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from mkclust.datasets.dataset import DatasetError
+from mkclust.exceptions import InputError
 from mkclust.methods import METHODS, RECOMMENDED
 
 # The panels of the help.
@@ -243,7 +245,14 @@ def takes(*names: str) -> Any:
                 values["request"] = Request(
                     **{name: values.pop(name) for name in names}
                 )
-            function(**values)
+            try:
+                function(**values)
+            except (InputError, DatasetError) as error:
+                if not set(FIT) <= set(names):
+                    raise
+                from mkclust.cli.obstacles import explain
+
+                raise explain(values["request"]) or error from error
 
         command.__doc__ = function.__doc__
         command.__name__ = function.__name__

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from mkclust.exceptions import warn
+from mkclust.exceptions import InputError, warn
 from mkclust.linalg import as_floats as as_foreign_floats
 from mkclust.linalg import check_one_place, is_foreign, namespace, ranges, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
@@ -239,7 +239,7 @@ def check_entries(
             f"columns ({named})"
         )
     if findings:
-        raise ValueError(
+        raise InputError(
             f"{'; '.join(findings)}; pass impute='median' to fill NaN in tables in "
             "memory, or drop these columns or rows; replace infinity yourself."
         )

@@ -18,9 +18,7 @@ from mkclust.text import count, join_words
 from mkclust.types import Float
 
 # What to do about cells that are not numbers,
-EMPTY = (
-    "if a cell means that a value is missing, pass missing= to load, --missing, or NaN"
-)
+EMPTY = "if a cell means that a value is missing, pass missing= to load, or NaN"
 # and about columns that are neither numbers nor categories.
 REMEDY = (
     f"{EMPTY}; turn numbers stored as text into numbers by "
@@ -271,6 +269,12 @@ def fit_encoders(
             f"{'; '.join(refusals)}, neither numbers nor categories: {REMEDY}."
         )
     return learned
+
+
+def unusable_columns(table: Table, title: str) -> list[Column]:
+    """Return the columns of a table that are neither numbers nor categories."""
+    _, unusable = _learn_columns(table, title)
+    return unusable
 
 
 def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]:

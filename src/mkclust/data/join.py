@@ -27,7 +27,7 @@ from mkclust.index import (
     whole_numbers,
     written_like,
 )
-from mkclust.text import join_words, printable
+from mkclust.text import join_words
 
 # A column holds the ids of another table if more than this share of its values are
 # among them.
@@ -209,21 +209,19 @@ def _cure(table: Table, ids: Any, whose: str) -> str:
     """Return how the rows of a table without ids get those of another."""
     if table.is_frame and ids.nlevels == 1:
         for place, column in enumerate(table.values.columns):
-            if _holds_ids(table.values.iloc[:, place], ids):
+            if holds_ids(table.values.iloc[:, place], ids):
                 return (
                     f"its column {column!r} holds ids, so pass "
-                    f"frame.set_index({column!r}), or --id {printable(column)} on the "
-                    "command line"
+                    f"frame.set_index({column!r})"
                 )
 
     return (
-        "pass frame.set_index(column) if a column holds its ids (--id COLUMN on the "
-        "command line), or frame.set_axis(other.index) if its rows are in the order of "
-        f"{whose}"
+        "pass frame.set_index(column) if a column holds its ids, or "
+        f"frame.set_axis(other.index) if its rows are in the order of {whose}"
     )
 
 
-def _holds_ids(column: pd.Series, ids: Any) -> bool:
+def holds_ids(column: pd.Series, ids: Any) -> bool:
     """Return whether a column is unique, and mostly ids of another table."""
     if column.isna().any() or not column.is_unique:
         return False

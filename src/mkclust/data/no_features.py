@@ -16,7 +16,7 @@ from mkclust.data.survival_columns import (
 from mkclust.data.tables import Table, are_numbers, read_column
 from mkclust.datasets.layout import ID_NAMES, normalize_name
 from mkclust.exceptions import OutcomeColumnsWarning, warn
-from mkclust.text import join_words, printable
+from mkclust.text import join_words
 from mkclust.types import Float
 
 # With fewer rows, numbers of samples are not distinguished from other whole numbers by
@@ -58,8 +58,7 @@ def refuse_ids(tables: Mapping[str, Table], titles: Mapping[str, str]) -> None:
         if own:
             raise ValueError(
                 f"{titles[name]} has the columns {join_words(map(repr, own))} of an "
-                f"earlier clustering: drop them by frame.drop(columns={own!r}), or by "
-                "--drop on the command line"
+                f"earlier clustering: drop them by frame.drop(columns={own!r})"
             )
 
         places = id_columns(table.values)
@@ -73,13 +72,10 @@ def _about_ids(title: str, frame: pd.DataFrame, place: int) -> str:
     examples = ", ".join(
         f"{value:.0f}" for value in frame.iloc[:3, place].to_numpy(float)
     )
-    written = printable(column)
-
     message = (
         f"{title} has the column {column!r}, which numbers the samples ({examples}, "
         "...) and would be clustered on: make it the index by "
-        f"frame.set_index({column!r}), or by --id {written} on the command line, or "
-        f"drop it by frame.drop(columns=[{column!r}]), or by --drop {written}"
+        f"frame.set_index({column!r}), or drop it by frame.drop(columns=[{column!r}])"
     )
     if _is_named_as_ids(column):
         return message

@@ -12,6 +12,7 @@ from mkclust.data.blocks import Block, Blocks
 from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
+from mkclust.data.findings import find_obstacles, list_findings
 from mkclust.data.groups import read_groups
 from mkclust.data.join import (
     align_tables,
@@ -24,6 +25,7 @@ from mkclust.data.no_features import only_features
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
 from mkclust.data.tables import TABLE, Table, as_table, by_name, split_columns
+from mkclust.exceptions import InputError
 from mkclust.index import FITTED, make_index, match_rows
 from mkclust.text import join_words
 from mkclust.types import Array
@@ -389,9 +391,48 @@ def read_views(
     Encodings are those learned from the tables of a fit, by name; None learns them from
     these.
     """
-    is_new = encodings is not None and ids is None
     if isinstance(X, Samples):
+        is_new = encodings is not None and ids is None
         return _read_again(X, "views", ids, observed, is_new)
+    try:
+        return _read_tables(X, ids, options, encodings, observed)
+    except ValueError as error:
+        if encodings is not None or options.views is not None:
+            raise
+        found = _with_findings(error, X, options)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _with_findings(
+    error: ValueError, X: Any, options: TableOptions
+) -> InputError | None:
+    """Return an error with all that is in the way of a fit, not only the first."""
+    named = by_name(X)
+    titles = _titles(named, _is_table(X))
+    try:
+        tables = {name: as_table(view, titles[name]) for name, view in named.items()}
+        square = {n for n, table in tables.items() if columns_are_ids(table.values)}
+        findings = find_obstacles(tables, options, square)
+    except (ValueError, TypeError):
+        return None
+    if not findings:
+        return None
+    if len(findings) == 1 and not findings[0].replaces_error:
+        return InputError(str(error), findings)
+    return InputError(list_findings(findings, titles), findings)
+
+
+def _read_tables(
+    X: Any,
+    ids: Any,
+    options: TableOptions,
+    encodings: Mapping[str, TableEncoder] | None,
+    observed: Any,
+) -> Samples:
+    """Return views of several tables, or of one."""
+    is_new = encodings is not None and ids is None
     is_table = _is_table(X)
     if options.views is not None and not is_table:
         raise TypeError(

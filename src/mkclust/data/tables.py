@@ -249,11 +249,23 @@ class Column:
             return sorted(values, key=str)
 
     @property
-    def mixed(self) -> str:
-        """In words, how many cells of mostly numbers are not; else empty."""
+    def marks(self) -> list[str]:
+        """The different words among mostly numbers; empty if there are none."""
+        return sorted({str(value) for value in self._words()})
+
+    def _words(self) -> list[Any]:
+        """Return the cells of mostly numbers that are not."""
         values = self.values[~self.missing].tolist()
         others = [value for value in values if not is_number(value, ".,")]
-        if not 0 < len(others) <= len(values) / 2:
+        if len(others) <= len(values) / 2:
+            return others
+        return []
+
+    @property
+    def mixed(self) -> str:
+        """In words, how many cells of mostly numbers are not; else empty."""
+        others = self._words()
+        if not others:
             return ""
         return (
             f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"

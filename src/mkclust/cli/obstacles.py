@@ -1,0 +1,220 @@
+"""All that is in the way of a fit of some files, and the command that cures it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from mkclust.cli.errors import CommandError, one_line, typed
+from mkclust.cli.groups import take_groups
+from mkclust.cli.inputs import (
+    Input,
+    file_name,
+    list_views,
+    read_file,
+    refuse_square,
+    tables_of,
+)
+from mkclust.cli.options import AUTO, Request
+from mkclust.data.findings import Cure, Finding, find_obstacles
+from mkclust.data.join import columns_are_ids
+from mkclust.data.options import TableOptions
+from mkclust.data.orientation import turned_tables
+from mkclust.datasets.dataset import DatasetError
+from mkclust.exceptions import InputError
+
+# What is cured may let other things show, such as ids after a table is turned.
+MOST_ROUNDS = 4
+# Commands that fit take these options for all files alike.
+OF_ALL = ("join", "impute")
+
+
+class Obstacle(NamedTuple):
+    """What is in the way, in words, and the options that cure it, if any do."""
+
+    text: str
+    cures: tuple[Cure, ...] = ()  # of files
+
+    @property
+    def options(self) -> list[str]:
+        """The options as they are typed."""
+        return [word for cure in self.cures for word in _as_typed(cure)]
+
+    def describe(self) -> str:
+        """Return the obstacle with its cure on one line."""
+        if not self.cures:
+            return self.text
+        advice = f"pass {shlex.join(self.options)}"
+        if any(cure.parameter == "join" for cure in self.cures):
+            advice += ", or --join inner to keep those that all have"
+        return f"{self.text}: {advice}"
+
+
+class ObstaclesError(CommandError):
+    """All that is in the way of a fit, with the command that cures what it can."""
+
+    def __init__(self, found: Sequence[Obstacle], command: str) -> None:
+        if len(found) == 1:
+            super().__init__(found[0].describe())
+            return
+        super().__init__(f"{len(found)} things are in the way of a fit:")
+        items = [each.describe() for each in found]
+        self.lines = [f"  {k}. {line}" for k, line in enumerate(items, start=1)]
+        if any(each.cures for each in found):
+            self.lines += [self._last(found), command]
+
+    @staticmethod
+    def _last(found: Sequence[Obstacle]) -> str:
+        """Return what the command does, in words."""
+        if all(each.cures for each in found):
+            return "All of it is done by:"
+        return "What options can do is done by:"
+
+
+def explain(request: Request) -> ObstaclesError | None:
+    """Return all that is in the way of a fit as one error, None for nothing."""
+    found = find_all(request)
+    if not found:
+        return None
+    return ObstaclesError(
+        found, command_with([c for each in found for c in each.cures])
+    )
+
+
+def find_all(request: Request) -> list[Obstacle]:
+    """Return all that is in the way, after each cure what shows then."""
+    found: list[Obstacle] = []
+    for _ in range(MOST_ROUNDS):
+        known = {each.text for each in found}
+        new = [each for each in _look(request) if each.text not in known]
+        found += new
+        cures = [cure for each in new for cure in each.cures]
+        if not cures:
+            break
+        request = with_cures(request, cures)
+    return found
+
+
+def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
+    """Return a request with more options."""
+    changes: dict[str, Any] = {}
+    for parameter, value, file in cures:
+        if parameter in OF_ALL:
+            changes[parameter] = value
+        else:
+            before = changes.get(parameter, getattr(request, parameter))
+            changes[parameter] = (*before, f"{file}={value}")
+    return replace(request, **changes)
+
+
+def command_with(cures: Sequence[Cure]) -> str:
+    """Return the command as it was typed, with more options; one that clusters."""
+    words = list(typed.get())
+    if words[:1] == ["inspect"]:
+        words = ["cluster", *(word for word in words[1:] if word != "--json")]
+        words += ["-k", AUTO]
+    for cure in dict.fromkeys(cures):
+        words += _as_typed(cure)
+    return shlex.join(["mkclust", *words])
+
+
+def _as_typed(cure: Cure) -> list[str]:
+    """Return a cure as an option and its value."""
+    value = cure.value
+    if cure.table is not None:
+        value = f"{cure.table}={value}"
+    return [f"--{cure.parameter.replace('_', '-')}", value]
+
+
+def _look(request: Request) -> list[Obstacle]:
+    """Return what is in the way of files as they are read."""
+    inputs: list[Input] = []
+    found: list[Obstacle] = []
+    unread: list[tuple[str, str]] = []
+    for text in request.inputs:
+        try:
+            inputs.append(read_file(text, request))
+        except (DatasetError, CommandError) as error:
+            unread.append((text, one_line(error)))
+
+    for text, reason in unread:
+        turned = _read_turned(text, request, inputs)
+        if turned is None:
+            found.append(Obstacle(reason))
+        else:
+            inputs.append(turned)
+            cure = Cure("samples_in", "columns", file_name(text))
+            found.append(
+                Obstacle(f"{file_name(text)}: has samples in columns", (cure,))
+            )
+    if not inputs or any(each.data.precomputed for each in inputs):
+        return found
+    return found + _look_at(request, _without_groups(request, inputs))
+
+
+def _read_turned(text: str, request: Request, inputs: list[Input]) -> Input | None:
+    """Return a file that cannot be read with its columns as samples, if they are."""
+    try:
+        turned = read_file(text, request, None, samples_in="columns")
+    except (DatasetError, CommandError):
+        return None
+    ids = {str(name) for view in list_views([turned]) for name in view.ids}
+    others = [view.ids for view in list_views(inputs) if view.ids is not None]
+    if any(2 * sum(str(name) in ids for name in each) > len(each) for each in others):
+        return turned
+    return None
+
+
+def _without_groups(request: Request, inputs: list[Input]) -> list[Input]:
+    """Return inputs without the column of groups, if there is one."""
+    if request.groups is None:
+        return inputs
+    try:
+        parts, _ = take_groups(
+            {each.text: each.data for each in inputs}, request.groups, {}
+        )
+    except CommandError:
+        return inputs  # it may be among the variables of --annotate
+    return [each._replace(data=data) for each, data in zip(inputs, parts, strict=True)]
+
+
+def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
+    """Return what is in the way of tables that were read."""
+    views = list_views(inputs)
+    found = []
+    if request.asked_kernels in (AUTO, "gaussian"):
+        for view in views:
+            try:
+                refuse_square(view, is_alone=len(views) == 1)
+            except InputError as error:
+                found.append(Obstacle(one_line(error)))
+
+    files = {view.name: file_name(view.file) for view in views}
+    tables = tables_of(views)
+    square = {name for name, table in tables.items() if columns_are_ids(table.values)}
+    certain = {
+        each.name
+        for each in turned_tables(tables)
+        if each.is_certain and each.n_characters is None
+    }
+    options = TableOptions(join=request.join or "exact", impute=request.impute)
+    for finding in find_obstacles(tables, options, square):
+        turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]
+        if turns and finding.table in certain:
+            continue  # the command does it by itself
+        found.append(_of_files(finding, files))
+    return found
+
+
+def _of_files(finding: Finding, files: Mapping[str, str]) -> Obstacle:
+    """Return a finding about tables as one about their files."""
+    text = f"{files[finding.table]}: {finding.found}"
+    if not finding.cures:
+        return Obstacle(f"{text}; {finding.remedy or finding.advice}")
+    cures = []
+    for cure in finding.cures:
+        file = None
+        if cure.table is not None:
+            file = files[cure.table]
+        cures.append(cure._replace(table=file))
+    return Obstacle(text, tuple(cures))

@@ -1,0 +1,421 @@
+"""All that is in the way of a fit of tables, found at once, with a cure for each."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from mkclust.data.check import in_memory
+from mkclust.data.encode import unusable_columns
+from mkclust.data.id_columns import is_own_column
+from mkclust.data.join import holds_ids
+from mkclust.data.no_features import id_columns, leave_out_outcomes
+from mkclust.data.options import TableOptions
+from mkclust.data.orientation import turn, turned_tables
+from mkclust.data.tables import Column, Table, are_numbers
+from mkclust.exceptions import silence
+from mkclust.index import has_ids, shared_length, spelled_otherwise, written_like
+from mkclust.text import count, join_words
+
+# Words among numbers are taken for marks of empty cells if there are at most so many.
+MOST_MARKS = 3
+
+
+class Cure(NamedTuple):
+    """A parameter that removes what is in the way, of one table or of all."""
+
+    parameter: str  # of `load`, or of an estimator
+    value: str
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing in the way of a fit: the table, what was found, and what to do."""
+
+    table: str
+    found: str  # what follows the name of the table
+    advice: str  # what to do in Python, after "pass" or the like
+    cures: tuple[Cure, ...] = ()
+    # What to do in a file, if no parameter helps.
+    remedy: str = ""
+
+    @property
+    def replaces_error(self) -> bool:
+        """Whether it explains an error that says something else."""
+        return any(cure.parameter == "samples_in" for cure in self.cures)
+
+    def describe(self, title: str) -> str:
+        """Return the finding with its advice for Python."""
+        return f"{title} {self.found}: {self.advice}"
+
+
+def list_findings(findings: Collection[Finding], titles: Mapping[str, str]) -> str:
+    """Return findings as the message of an error: one on one line, or a list."""
+    lines = [each.describe(titles.get(each.table, each.table)) for each in findings]
+    if len(lines) == 1:
+        return lines[0]
+    things = count(len(lines), "thing")
+    return "\n- ".join([f"{things} are in the way of a fit:", *lines])
+
+
+def find_obstacles(
+    tables: Mapping[str, Table], options: TableOptions, of_pairs: Collection[str] = ()
+) -> list[Finding]:
+    """Return all that is in the way of a fit, as if each were cured before the next.
+
+    Columns of some tables are samples, as those of distances.
+    """
+    search = _Search(dict(tables), options, of_pairs)
+    with silence():
+        search.orientation()
+        search.ids()
+        search.columns()
+        search.join()
+        search.cells()
+    return search.findings
+
+
+class _Search:
+    """Tables that are cured one by one, and what was found on the way."""
+
+    def __init__(
+        self, tables: dict[str, Table], options: TableOptions, of_pairs: Collection[str]
+    ) -> None:
+        self.tables = tables
+        self.options = options
+        self.of_pairs = of_pairs
+        self.findings: list[Finding] = []
+        # Tables whose ids are not those of the others.
+        self.unmatched: set[str] = set()
+
+    @property
+    def frames(self) -> dict[str, Table]:
+        """The tables whose columns have names and are features."""
+        return {
+            name: table
+            for name, table in self.tables.items()
+            if table.is_frame and name not in self.of_pairs
+        }
+
+    @property
+    def indexes(self) -> dict[str, pd.Index]:
+        """The ids of the tables that have some, on one level."""
+        return {
+            name: table.index
+            for name, table in self.tables.items()
+            if has_ids(table.index) and table.index.nlevels == 1
+        }
+
+    def add(
+        self, table: str, found: str, advice: str, *cures: Cure, remedy: str = ""
+    ) -> None:
+        """Note what was found."""
+        self.findings.append(Finding(table, found, advice, cures, remedy))
+
+    def orientation(self) -> None:
+        """Turn the tables whose columns are samples."""
+        for name, other, _, _ in turned_tables(self.tables):
+            cure = Cure("samples_in", "columns", name)
+            found = f"has samples in its columns, those of {other!r}"
+            self.add(name, found, "pass its transpose, frame.T", cure)
+            self.tables[name] = turn(self.tables[name])
+
+    def ids(self) -> None:
+        """Find the column of ids, cut ids to their common beginning, name others."""
+        self._find_columns_of_ids()
+        indexes = self.indexes
+        if len(indexes) < 2:
+            return
+
+        for name, index in indexes.items():
+            if index.duplicated().any():
+                self._name_repeated(name, index)
+
+        reference = min(indexes, key=lambda name: _mean_length(indexes[name]))
+        for name, index in indexes.items():
+            if name != reference:
+                self._compare(name, index, reference, indexes[reference])
+
+    def _find_columns_of_ids(self) -> None:
+        """Make an index of the columns that hold the ids of other tables."""
+        indexes = self.indexes
+        if not indexes:
+            return
+        other, ids = next(iter(indexes.items()))
+        for name, table in self.frames.items():
+            if name in indexes or not len(table.values):
+                continue
+
+            column = _column_of_ids(table.values, list(indexes.values()))
+            if column is not None:
+                self.add(
+                    name,
+                    f"has no ids, and those of {other!r} are in its column {column!r}",
+                    f"pass frame.set_index({column!r})",
+                    Cure("id", str(column), name),
+                )
+                values = table.values.set_index(column)
+                self.tables[name] = replace(table, values=values, index=values.index)
+            elif ids.inferred_type != "integer":
+                self.add(
+                    name,
+                    f"has no ids, and {other!r} has some, such as {ids[0]!r}",
+                    "pass frame.set_index(column) if a column holds its ids, or "
+                    f"frame.set_axis(other.index) if its rows are those of {other!r}",
+                    remedy=f"add a column with the ids of {other!r}, or name it if "
+                    "there is one",
+                )
+
+    def _name_repeated(self, name: str, index: pd.Index) -> None:
+        """Note ids that are there twice."""
+        twice = index[index.duplicated()]
+        self.add(
+            name,
+            f"has {count(len(twice), 'id')} more than once, such as {twice[0]!r}",
+            "keep one row per id, as frame[~frame.index.duplicated()] does",
+            remedy="keep one row per id",
+        )
+
+    def _compare(
+        self, name: str, index: pd.Index, reference: str, ids: pd.Index
+    ) -> None:
+        """Compare the ids of a table with those of another."""
+        index = written_like(index, ids)
+        names = list(dict.fromkeys(index))
+        others = list(dict.fromkeys(ids))
+        n_common = len(set(names) & set(others))
+        length = shared_length(names, others)
+        if not n_common and length is None:
+            self.unmatched.add(name)
+        alike = spelled_otherwise(names, others)
+        if alike and (self.options.join == "exact" or not n_common):
+            self.add(
+                name,
+                f"has other ids than {reference!r}: {alike}",
+                "write them alike",
+                remedy="write them alike in both files",
+            )
+            return
+
+        if length is not None:
+            self._cut(name, length, f"longer than those of {reference!r}")
+            self._cut(reference, length, f"longer than what {name!r} shares with them")
+        elif not n_common:
+            self.add(
+                name,
+                f"has ids such as {names[0]!r}, none of which {reference!r} has "
+                f"({others[0]!r}, ...)",
+                "give the same samples the same ids",
+                remedy="give the same samples the same ids in both files",
+            )
+
+    def _cut(self, name: str, length: int, why: str) -> None:
+        """Cut the ids of a table, if they are longer."""
+        table = self.tables[name]
+        if table.index.str.len().max() <= length:
+            return
+        self.add(
+            name,
+            f"has ids such as {table.index[0]!r}, {why}",
+            f"keep {length} characters by frame.index = frame.index.str[:{length}]",
+            Cure("trim_ids", str(length), name),
+        )
+        index = table.index.str[:length]
+        values = table.values
+        if table.is_frame:
+            values = values.set_axis(index)
+        self.tables[name] = replace(table, values=values, index=index)
+
+    def columns(self) -> None:
+        """Drop columns that are no features, and make numbers of what is mostly so."""
+        are_bare = not self.indexes
+        for name, table in self.frames.items():
+            own = [c for c in table.values.columns if is_own_column(c)]
+            self._drop(name, own, "of an earlier clustering")
+
+            frame = self.tables[name].values
+            numbering = [frame.columns[place] for place in id_columns(frame)]
+            if numbering and are_bare and not has_ids(frame.index):
+                self._take_as_ids(name, numbering.pop(0))
+            self._drop(name, numbering, "of numbers of samples")
+
+            try:
+                kept = leave_out_outcomes({name: self.tables[name]}, {name: name})
+                unusable = unusable_columns(kept[name], name)
+            except ValueError:
+                continue  # said by the reader
+            self._mend(name, unusable)
+
+    def _take_as_ids(self, name: str, column: Any) -> None:
+        """Take the numbers of samples for their ids."""
+        table = self.tables[name]
+        self.add(
+            name,
+            f"has the column {column!r}, which numbers the samples",
+            f"make it the index by frame.set_index({column!r})",
+            Cure("id", str(column), name),
+        )
+        values = table.values.set_index(column)
+        self.tables[name] = replace(table, values=values, index=values.index)
+
+    def _drop(self, name: str, columns: list[Any], what: str) -> None:
+        """Drop columns of one kind."""
+        if not columns:
+            return
+        noun = "columns"
+        if len(columns) == 1:
+            noun = "column"
+
+        cures = [Cure("drop", str(column), name) for column in columns]
+        self.add(
+            name,
+            f"has the {noun} {join_words(map(repr, columns))} {what}",
+            f"drop by frame.drop(columns={columns!r})",
+            *cures,
+        )
+        table = self.tables[name]
+        values = table.values.drop(columns=columns)
+        self.tables[name] = replace(table, values=values)
+
+    def _mend(self, name: str, columns: list[Column]) -> None:
+        """Drop dates and text, and take words among numbers for empty cells."""
+        dates = [column.name for column in columns if column.kind == "date"]
+        self._drop(name, dates, "of dates")
+
+        others = []
+        for column in columns:
+            marks = column.marks
+            if column.kind == "date":
+                continue
+            if not 0 < len(marks) <= MOST_MARKS:
+                others.append(column)
+                continue
+
+            self.add(
+                name,
+                f"has the column {column.name!r} of {column.content}",
+                "make numbers of it by pd.to_numeric(column, errors='coerce'), or pass "
+                f"missing={marks!r} to load",
+                *(Cure("missing", mark, name) for mark in marks),
+            )
+            table = self.tables[name]
+            values = table.values.copy()
+            values[column.name] = pd.to_numeric(values[column.name], errors="coerce")
+            self.tables[name] = replace(table, values=values)
+
+        named = [column.name for column in others]
+        contents = join_words(dict.fromkeys(column.content for column in others))
+        self._drop(name, named, f"of {contents}, neither numbers nor categories")
+
+    def join(self) -> None:
+        """Note that tables have other samples."""
+        indexes = {
+            name: index
+            for name, index in self.indexes.items()
+            if name not in self.unmatched
+        }
+        if self.options.join != "exact" or len(indexes) < 2:
+            return
+        if any(not index.is_unique for index in indexes.values()):
+            return
+
+        first, *others = indexes.values()
+        everybody = first
+        common = first
+        for index in others:
+            written = written_like(index, first)
+            everybody = everybody.union(written, sort=False)
+            common = common[common.isin(written)]
+        if len(common) == len(everybody):
+            return
+
+        lacks = {name: len(everybody) - len(each) for name, each in indexes.items()}
+        name = max(lacks, key=lambda each: lacks[each])
+        self.add(
+            name,
+            f"lacks {lacks[name]:,} of {len(everybody):,} samples, and "
+            f"{len(common):,} are in all tables",
+            "pass join='outer' to keep all samples, or join='inner' to keep those "
+            "that all have",
+            Cure("join", "outer"),
+        )
+        self.options = replace(self.options, join="outer")
+
+    def cells(self) -> None:
+        """Note empty and infinite cells."""
+        for name, table in self.tables.items():
+            if name in self.of_pairs or not _is_counted(table):
+                continue
+
+            empty, infinite = _bad_cells(table, len(self.tables) > 1)
+            if infinite:
+                self.add(
+                    name,
+                    f"has infinite entries in {_named_counts(infinite)}",
+                    "replace infinity yourself",
+                    remedy="replace infinity in the file",
+                )
+            if empty and self.options.impute is None:
+                self.add(
+                    name,
+                    f"has empty cells in {_named_counts(empty)}",
+                    "pass impute='median' to fill them, or drop these columns or rows",
+                    Cure("impute", "median"),
+                )
+
+
+def _mean_length(index: pd.Index) -> float:
+    return float(np.mean([len(str(each)) for each in index]))
+
+
+def _column_of_ids(frame: pd.DataFrame, indexes: list[pd.Index]) -> Any:
+    """Return the first column of unique values that are ids of other tables."""
+    for place, column in enumerate(frame.columns):
+        values = frame.iloc[:, place]
+        if any(holds_ids(values, ids) for ids in indexes):
+            return column
+
+        texts = values.tolist()
+        is_text = values.is_unique and all(isinstance(each, str) for each in texts)
+        if is_text and any(shared_length(texts, ids.tolist()) for ids in indexes):
+            return column
+    return None
+
+
+def _is_counted(table: Table) -> bool:
+    """Return whether the cells of a table are looked at: those in memory."""
+    values = table.values
+    if not in_memory(values) or issparse(values) or values.ndim != 2:
+        return False
+    return table.is_frame or values.dtype.kind == "f"
+
+
+def _bad_cells(table: Table, may_lack: bool) -> tuple[dict[Any, int], dict[Any, int]]:
+    """Return the numbers of empty and of infinite cells by column."""
+    values = table.values
+    if not table.is_frame:
+        values = pd.DataFrame(values, columns=table.names)
+
+    is_empty = values.isna().to_numpy()
+    if may_lack:
+        # Samples without any entry lack the table.
+        is_empty = is_empty & ~is_empty.all(axis=1, keepdims=True)
+    numbers = np.flatnonzero(are_numbers(values))
+    entries = values.iloc[:, numbers].to_numpy(float, na_value=np.nan)
+    n_infinite = np.zeros(values.shape[1], int)
+    n_infinite[numbers] = np.isinf(entries).sum(axis=0)
+    counted = []
+    for n_bad in (is_empty.sum(axis=0), n_infinite):
+        bad = np.flatnonzero(n_bad)
+        counted.append({values.columns[p]: int(n_bad[p]) for p in bad})
+    empty, infinite = counted
+    return empty, infinite
+
+
+def _named_counts(counts: Mapping[Any, int]) -> str:
+    columns = count(len(counts), "column")
+    return f"{columns} ({join_words(f'{name!r}: {n}' for name, n in counts.items())})"
