@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mkclust.explain.agreement import agreement
     from mkclust.explain.anndata import to_anndata
     from mkclust.explain.annotate import annotate
+    from mkclust.explain.cluster_names import name_clusters
     from mkclust.explain.describe import describe
     from mkclust.explain.diagnose import diagnose
     from mkclust.explain.memory import estimate_memory
@@ -69,6 +70,7 @@ __all__ = [
     "diagnose",
     "estimate_memory",
     "load_model",
+    "name_clusters",
     "sample_scores",
     "save_model",
     "stability",
@@ -89,6 +91,7 @@ _IMPORTED_LATER = {
     "diagnose": "mkclust.explain.diagnose",
     "estimate_memory": "mkclust.explain.memory",
     "load_model": "mkclust.fit.persistence",
+    "name_clusters": "mkclust.explain.cluster_names",
     "sample_scores": "mkclust.explain.sample_scores",
     "save_model": "mkclust.fit.persistence",
     "stability": "mkclust.explain.stability",

@@ -307,3 +307,23 @@ def test_a_column_that_new_files_lack_is_filled_with_a_warning_if_the_fit_fills_
     if not is_absent:
         result = succeed("cluster", *new, "-k", 3, "--impute", "median")
         assert "1 of 3 columns ('g1') without any value" in result.stderr
+
+
+def test_names_of_clusters_are_written_and_kept_for_new_samples():
+    views, _ = three_clusters(60)
+    for name, values in views.items():
+        frame = pd.DataFrame(values).add_prefix(name)
+        frame.to_csv(f"{name}.csv", index_label="id")
+    files = ("left.csv", "right.csv")
+    given = ("-k", 3, "--names", "0=basal, 1=luminal", "--save", "m.skops")
+    result = succeed("cluster", *files, *given)
+    assert "in basal" in result.stdout or "basal " in result.stdout
+    table = pd.read_csv("labels.csv")
+    titles = {0: "basal", 1: "luminal", 2: "2"}
+    assert table["name"].astype(str).tolist() == table["cluster"].map(titles).tolist()
+    result = succeed("predict", "m.skops", *files)
+    assert "in basal" in result.stdout
+    again = pd.read_csv("predicted.csv")
+    assert again["name"].astype(str).tolist() == table["name"].astype(str).tolist()
+    assert "0=basal,1=luminal" in fail("cluster", *files, "-k", 3, "--names", "basal")
+    assert "0 to 2" in fail("cluster", *files, "-k", 3, "--names", "3=other")

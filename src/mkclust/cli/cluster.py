@@ -41,6 +41,7 @@ from mkclust.cli.progress import Progress, session
 from mkclust.datasets.read import load_with
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.annotate import annotate as annotate_clusters
+from mkclust.explain.cluster_names import name_clusters
 from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
 from mkclust.explain.sample_scores import sample_scores
@@ -48,6 +49,7 @@ from mkclust.files import write_atomically
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.persistence import save_model
 from mkclust.kernels.kinds import RULES
+from mkclust.plots.style import names_of
 from mkclust.text import count, did_you_mean, join_words
 
 
@@ -64,6 +66,7 @@ def run(
     time: str | None = None,
     event: str | None = None,
     adjust: str | None = None,
+    names: str | None = None,
 ) -> None:
     """Cluster samples that are described by several tables or kernels.
 
@@ -79,6 +82,7 @@ def run(
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
     with session(quiet=request.quiet) as progress:
+        titles = _names(names, request.n_clusters)
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
@@ -93,6 +97,8 @@ def run(
         adjusted = _adjusted_for(variables, adjust)
         data = read_inputs(request, progress, variables)
         fitted = fit(request, data, progress)
+        if titles:
+            _name(fitted.model, titles)
         progress.phase("measuring stability")
         y = data.labels_for(fitted.model)
         outcome = Outcome(
@@ -124,6 +130,33 @@ def run(
         raise CommandError(
             f"{'; '.join(failures.values())}; these were written: {names}"
         )
+
+
+def _names(text: str | None, k: Any) -> dict[int, str]:
+    """Return the names of clusters by their numbers, from "0=basal,1=luminal"."""
+    found = {}
+    for pair in (text or "").split(","):
+        number, _, name = pair.partition("=")
+        if not pair:
+            continue
+        if not number.strip().isdigit() or not name.strip():
+            raise CommandError(
+                f'--names {pair}: give numbers and names, such as "0=basal,1=luminal"'
+            )
+        found[int(number)] = name.strip()
+    if isinstance(k, int) and max(found, default=0) >= k:
+        raise CommandError(
+            f"--names {max(found)}: clusters have the numbers 0 to {k - 1}"
+        )
+    return found
+
+
+def _name(model: Any, titles: dict[int, str]) -> None:
+    """Give clusters their names; those of others than there are never cost a fit."""
+    try:
+        name_clusters(model, titles)
+    except ValueError as error:
+        warnings.warn(f"the clusters have no names: {error}", stacklevel=2)
 
 
 def _read_variables(text: str, request: Request) -> dict[str, Any]:
@@ -278,7 +311,7 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
 
     lines += ["", _sizes(model)]
     if outcome.description is None:
-        lines.append(cluster_sizes(model.labels_))
+        lines.append(cluster_sizes(model.labels_, names=names_of(model)))
     else:
         lines.append(outcome.description.summary())
     lines += how_clear(outcome.clarity, outcome.stability)

@@ -150,6 +150,7 @@ OPTIONS: dict[str, Any] = {
         "COLUMN,COLUMN",
         "Columns of --annotate that hazard ratios of survival are adjusted for.",
     ),
+    "names": _option(OUTPUT, "N=NAME,N=NAME", "Names of clusters: 0=basal,1=luminal."),
     "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
     "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
     "verbose": _option(

@@ -27,6 +27,7 @@ from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
 from mkclust.fit import MultipleKernelClusterer
+from mkclust.plots.style import names_of
 from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
@@ -126,14 +127,23 @@ def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
             ) from error
 
 
-def labels_csv(ids: Any, labels: Any, **scores: Any) -> bytes:
-    """Return ids, clusters and scores as a table; unknown values are empty cells."""
+def labels_csv(
+    ids: Any, labels: Any, titles: Sequence[str] | None = None, **scores: Any
+) -> bytes:
+    """Return ids, clusters and scores as a table; unknown values are empty cells.
+
+    If clusters have titles, a column has these.
+    """
     columns = {
         name: np.round(np.asarray(each, float), 4) + 0.0
         for name, each in scores.items()
     }
     names = [spreadsheet_text(name) for name in ids]
-    table = pd.DataFrame({"id": names, "cluster": labels} | columns)
+    clusters = {"id": names, "cluster": labels}
+    if titles is not None:
+        by_number = dict(enumerate(map(spreadsheet_text, titles)))
+        clusters["name"] = [by_number.get(each, "") for each in np.asarray(labels)]
+    table = pd.DataFrame(clusters | columns)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     return text.encode("utf-8", "backslashreplace")
 
@@ -147,7 +157,13 @@ def fitted_labels(
 
     labels = np.asarray(model.labels_)
     ids = getattr(model, "sample_ids_", range(len(labels)))
-    return labels_csv(ids, labels, silhouette=scores.silhouette, margin=scores.margin)
+    return labels_csv(
+        ids,
+        labels,
+        names_of(model),
+        silhouette=scores.silhouette,
+        margin=scores.margin,
+    )
 
 
 def labels_hash(labels: Any) -> str:
@@ -169,6 +185,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "n_samples": len(labels),
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(labels[labels >= 0]),
+        "cluster_names": names_of(model),
         "labels_sha256": labels_hash(labels),
         "silhouette": outcome.silhouette,
         "stability": None if outcome.stability is None else outcome.stability.mean,

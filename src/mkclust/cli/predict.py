@@ -19,6 +19,7 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.coverage import DOUBTFUL
 from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.persistence import load_model
+from mkclust.plots.style import names_of
 from mkclust.text import count, join_words
 
 
@@ -58,13 +59,15 @@ def run(
         margin[clusters < 0] = np.nan
         coverage, said = _coverage(model, X, len(clusters))
         scores = {"margin": margin, "coverage": coverage}
-        write_atomically({labels: labels_csv(rows.index, clusters, **scores)})
+        table = labels_csv(rows.index, clusters, names_of(model), **scores)
+        write_atomically({labels: table})
     sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
     size = count(len(clusters), "new sample")
     k = count(model.n_clusters, "cluster")
-    lines = [f"{size}, {k}", *note, cluster_sizes(clusters, model.n_clusters), *said]
+    sizes_in_words = cluster_sizes(clusters, model.n_clusters, names_of(model))
+    lines = [f"{size}, {k}", *note, sizes_in_words, *said]
     show(record, [*lines, f"Wrote {labels}"], request)
 
 

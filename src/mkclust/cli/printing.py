@@ -1,5 +1,6 @@
 """What a command prints of a fit: tables and sentences."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def details(model: MultipleKernelClusterer) -> list[str]:
     return [*lines, certificate(model)]
 
 
-def cluster_sizes(labels: Any, k: int = 0) -> str:
+def cluster_sizes(labels: Any, k: int = 0, names: Sequence[str] | None = None) -> str:
     """Return the size of each cluster, or their range if there are many."""
     labels = np.asarray(labels)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
@@ -111,7 +112,9 @@ def cluster_sizes(labels: Any, k: int = 0) -> str:
     # Clusters whose sizes are printed.
     max_sizes = 30
     if len(sizes) <= max_sizes:
-        words = ", ".join(f"{size} in {number}" for number, size in enumerate(sizes))
+        titles = names or [str(number) for number in range(len(sizes))]
+        pairs = zip(sizes.tolist(), titles, strict=True)
+        words = ", ".join(f"{size} in {title}" for size, title in pairs)
         return f"Samples in each cluster: {words}{none}"
     middle = int(np.median(sizes))
     return (

@@ -12,6 +12,7 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import match_rows
 from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_links, spread_rows
+from mkclust.plots.style import names_of
 
 
 def to_anndata(
@@ -61,7 +62,7 @@ def to_anndata(
     rows = rows[there]
     silhouettes = sample_scores(model).silhouette[there]
     numbers = spread_rows(np.asarray(model.labels_)[there], rows, n, -1)
-    names = [str(cluster) for cluster in range(int(model.n_clusters))]
+    names = names_of(model) or tuple(map(str, range(int(model.n_clusters))))
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
     data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)
     data.obsm[f"X_{key}"] = spread_rows(

@@ -35,6 +35,7 @@ from mkclust.fit.embedding import UNCOVERED
 from mkclust.index import index_of
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay
+from mkclust.plots.style import names_of, title_of
 from mkclust.text import did_you_mean, join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
 
@@ -548,9 +549,11 @@ def _observations(table: Any) -> Any:
 def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
     """Return clusters as numbers from zero, their names, and the index."""
     index = index_of(labels)
+    given = None
     if isinstance(labels, MultipleKernelClusterer):
         check_fitted(labels)
         index = fitted_index(labels)
+        given = names_of(labels)
         labels = labels.labels_
     values = np.asarray(labels)
     if values.ndim != 1 or len(values) == 0:
@@ -568,7 +571,8 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
     names, numbers = np.unique(values[is_covered], return_inverse=True)
     clusters = np.full(len(values), -1)
     clusters[is_covered] = numbers
-    return clusters, [str(name) for name in names], index
+    titles = [title_of(name, given, limit=60) for name in names.tolist()]
+    return clusters, titles, index
 
 
 def _variables(

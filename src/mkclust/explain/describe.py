@@ -17,6 +17,7 @@ from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.kinds import RULES
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
+from mkclust.plots.style import names_of
 from mkclust.text import join_words, printable
 from mkclust.types import Float
 
@@ -65,12 +66,15 @@ class Description:
         What was left out, and why.
     profiles : mapping of (str, str) to ndarray of shape (k,)
         The standardized differences of every feature in the table, by view and name.
+    cluster_names : tuple of str or None
+        The names that `name_clusters` has given, None without.
     """
 
     table: pd.DataFrame
     sizes: tuple[int, ...]
     notes: tuple[str, ...] = ()
     profiles: Mapping[tuple[str, str], Float] = field(default_factory=dict, repr=False)
+    cluster_names: tuple[str, ...] | None = None
 
     @property
     def effects(self) -> list[Any]:
@@ -104,6 +108,8 @@ class Description:
         for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
             head = {"cluster": c, "name": name, "n_samples": size}
+            if self.cluster_names is not None:
+                head["cluster_name"] = self.cluster_names[c]
             clusters.append(head | {"features": rows.to_dict("records")})
         return {"clusters": clusters, "notes": list(self.notes)}
 
@@ -117,13 +123,15 @@ class Description:
             features=list(titles.values()),
             differences=[self.profiles[key] for key in titles],
             sizes=self.sizes,
+            names=self.cluster_names,
         )
         return display.plot(ax)
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size and its most distinctive features."""
         width = len(f"{max(self.sizes, default=0):,}")
-        digits = len(str(len(self.sizes) - 1))
+        titles = self.cluster_names or tuple(map(str, range(len(self.sizes))))
+        digits = max(map(len, titles), default=0)
         lines = [
             "Clusters by what sets them apart (in standard deviations from the rest):"
         ]
@@ -133,7 +141,7 @@ class Description:
                 f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows
             ]
             what = ", ".join(words) or "nothing stands out"
-            lines.append(f"{cluster:>{digits}}  {size:>{width},}  {what}")
+            lines.append(f"{titles[cluster]:>{digits}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
 
     __repr__ = summary
@@ -223,7 +231,9 @@ def describe(
     # What centering has left of a mean of zero is rounding.
     is_rounding = means.abs().lt(ROUNDING * largest, axis=0)
     frame[means.columns] = means.mask(is_rounding, 0.0)
-    return Description(frame, tuple(sizes.tolist()), tuple(notes), profiles)
+    return Description(
+        frame, tuple(sizes.tolist()), tuple(notes), profiles, names_of(model)
+    )
 
 
 def _title(row: Any) -> str:

@@ -19,6 +19,7 @@ from mkclust.linalg import to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.metrics import agreement_of_labels, align_labels
 from mkclust.parameters import Count, Number, check_parameter
+from mkclust.plots.style import names_of
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
 
@@ -43,6 +44,8 @@ class Stability:
         Adjusted Rand index of each refit's clusters with the model's, on its samples.
     size : int
         Number of samples of a refit.
+    names : tuple of str or None
+        The names of the clusters, None if they have only numbers.
     """
 
     method: str
@@ -51,6 +54,7 @@ class Stability:
     clusters: Float
     agreements: Float
     size: int
+    names: tuple[str, ...] | None = None
 
     @property
     def mean(self) -> float:
@@ -60,6 +64,9 @@ class Stability:
     def summary(self) -> str:
         """Return the reading in words."""
         shares = [f"{share:.2f}".replace("nan", "-") for share in self.clusters]
+        if self.names is not None:
+            named = zip(shares, self.names, strict=True)
+            shares = [f"{share} ({name})" for share, name in named]
         drawn = f"on {self.size} of {len(self.samples)} samples"
         if self.vary != "samples":
             drawn = "with other landmarks"
@@ -181,7 +188,15 @@ def stability(
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if covered is not None and n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
-    return Stability(type(model).__name__, vary, shares, clusters, agreements, size)
+    return Stability(
+        type(model).__name__,
+        vary,
+        shares,
+        clusters,
+        agreements,
+        size,
+        names_of(model),
+    )
 
 
 def _check_size(size: int, n_samples: int, n_clusters: int) -> None:

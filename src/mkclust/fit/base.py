@@ -89,6 +89,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     n_features_in_: int = learned()
     kernel_names_: tuple[str, ...] = learned()
     agreement_: Agreement = learned()
+    # The names that `name_clusters` has given, if any.
+    cluster_names_: tuple[str, ...] = learned()
     # The numbers of the samples that were fitted; None if all were.
     _covered: np.ndarray | None = learned(None)
     # Which kernels have a part in the clusters, (m,) of bool.

@@ -1,5 +1,6 @@
 """The samples on a map of the embedding, colored by cluster."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import wrap
@@ -10,7 +11,14 @@ import numpy as np
 from mkclust.linalg import select, to_host
 from mkclust.plots.model import FittedModel
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
-from mkclust.plots.style import FAINT, PALETTE, Display, set_titles
+from mkclust.plots.style import (
+    FAINT,
+    PALETTE,
+    Display,
+    names_of,
+    set_titles,
+    title_of,
+)
 from mkclust.text import count
 
 # The most samples that are drawn by default: a map of 2,000 takes 5 s.
@@ -38,6 +46,8 @@ class EmbeddingDisplay(Display):
     max_samples : int, default=2000
         If there are more samples, a random subset of this size is drawn, clusters in
         proportion.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
 
     Attributes
     ----------
@@ -58,6 +68,7 @@ class EmbeddingDisplay(Display):
     embedding: Any
     labels: Any
     max_samples: int = MAX_SAMPLES
+    names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
@@ -72,6 +83,7 @@ class EmbeddingDisplay(Display):
         return {
             "embedding": model._rows_of(model.embedding_),
             "labels": model.labels_,
+            "names": names_of(model),
             **options,
         }
 
@@ -145,6 +157,10 @@ class EmbeddingDisplay(Display):
             )
         return text
 
+    def _title(self, cluster: int) -> str:
+        """Return the name of a cluster, with its samples."""
+        return f"{title_of(cluster, self.names)} ({self.sizes[cluster]:,})"
+
     def _draw(self, ax: Any) -> None:
         """Draw the samples in the plane, with a label at the center of each cluster."""
         from matplotlib.patheffects import withStroke
@@ -177,6 +193,6 @@ class EmbeddingDisplay(Display):
             here = self.points[self.labels == cluster]
             distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
             x, y = here[distances.argmin()]
-            label = ax.text(x, y, f"{cluster} ({self.sizes[cluster]:,})", ha="center")
+            label = ax.text(x, y, self._title(cluster), ha="center")
             label.set(va="center", color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])

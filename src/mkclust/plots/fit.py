@@ -8,6 +8,7 @@ from mkclust.plots.curves import ConvergenceDisplay
 from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.matrices import ClassesDisplay
 from mkclust.plots.model import FittedModel
+from mkclust.plots.style import names_of
 from mkclust.plots.weights import KernelWeightsDisplay
 
 if TYPE_CHECKING:
@@ -51,5 +52,6 @@ def plot_fit(model: FittedModel, y: Any = None) -> Figure:
         ConvergenceDisplay.from_estimator(model, ax=axes["solver"])
     EmbeddingDisplay.from_estimator(model, ax=axes["embedding"])
     if y is not None:
-        ClassesDisplay(labels=model.labels_, y=y).plot(axes["classes"])
+        names = names_of(model)
+        ClassesDisplay(labels=model.labels_, y=y, names=names).plot(axes["classes"])
     return figure

@@ -21,6 +21,7 @@ from mkclust.plots.style import (
     names_of,
     set_titles,
     shorten,
+    title_of,
 )
 from mkclust.text import count
 from mkclust.types import Float
@@ -230,11 +231,8 @@ class HeatmapDisplay(Display):
             places = np.flatnonzero(labels == cluster)
             if len(places) < len(labels) / 40:
                 continue
-            name = str(cluster)
-            if self.names is not None:
-                name = shorten(
-                    self.names[cluster], max(len(places) * 60 // len(labels), 3)
-                )
+            room = max(len(places) * 60 // len(labels), 3)
+            name = title_of(cluster, self.names, room)
             middle: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 9}
             ax.text(places.mean() + 0.5, -0.25, name, color=INK, **middle)
         return _Legend("cluster", colors, [])

@@ -17,6 +17,7 @@ from mkclust.plots.style import (
     format_range,
     set_titles,
     shorten,
+    title_of,
 )
 
 # The numbers of more columns would not fit into their cells.
@@ -101,6 +102,8 @@ class ClassesDisplay(Display):
         The cluster of each sample; samples labeled -1 are left out.
     y : array-like of shape (n,)
         The given class of each sample.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
 
     Attributes
     ----------
@@ -116,6 +119,7 @@ class ClassesDisplay(Display):
 
     labels: Any
     y: Any
+    names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
@@ -143,7 +147,7 @@ class ClassesDisplay(Display):
         """Draw the number of samples of every cluster in every class."""
         counts = self.counts.to_numpy()
         shares = counts / counts.sum(axis=0)
-        rows = [str(cluster) for cluster in self.counts.index]
+        rows = [title_of(cluster, self.names) for cluster in self.counts.index]
         columns = [shorten(name, 12) for name in self.counts.columns]
         cells = [[count or "" for count in row] for row in counts.tolist()]
         shades = {"cmap": "Blues", "vmin": 0, "vmax": shares.max(), "aspect": "auto"}
@@ -169,11 +173,14 @@ class DescriptionDisplay(Display):
         Standardized difference between each cluster and the rest.
     sizes : sequence of int, length k
         Number of samples in each cluster.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
     """
 
     features: Sequence[str]
     differences: Any
     sizes: Sequence[int]
+    names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         shape = len(self.features), len(self.sizes)
@@ -192,7 +199,7 @@ class DescriptionDisplay(Display):
         return (
             "Blue is above the rest, orange below. The largest difference, "
             f"{self.differences[row, cluster]:+.1f} standard deviations, is that of "
-            f"cluster {cluster} in {self.features[row]}."
+            f"cluster {title_of(cluster, self.names)} in {self.features[row]}."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -208,7 +215,10 @@ class DescriptionDisplay(Display):
             "low to high", [ORANGE, "#ffffff", BLUE]
         )
         rows = [shorten(name, 34) for name in self.features]
-        columns = [f"{cluster}\n{size:,}" for cluster, size in enumerate(self.sizes)]
+        columns = [
+            f"{title_of(cluster, self.names, 10)}\n{size:,}"
+            for cluster, size in enumerate(self.sizes)
+        ]
         cells = [list(map(_difference, row)) for row in self.differences.tolist()]
         values = np.ma.masked_invalid(self.differences)
         image = _draw_matrix(

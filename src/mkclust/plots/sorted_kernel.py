@@ -1,6 +1,6 @@
 """The similarities by which a model clusters, sorted by cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from mkclust.linalg import to_host
 from mkclust.plots.model import FittedModel
 from mkclust.plots.sampling import cluster_sizes, sample_clusters
-from mkclust.plots.style import INK, Display, set_titles
+from mkclust.plots.style import INK, Display, names_of, set_titles, title_of
 from mkclust.text import count
 
 
@@ -34,6 +34,8 @@ class SortedKernelDisplay(Display):
         Number of samples of each cluster, if these are some of all.
     note : str, default=""
         A sentence below the matrix.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class SortedKernelDisplay(Display):
     samples: Any = None
     sizes: Mapping[int, int] | None = None
     note: str = ""
+    names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         self.kernel = to_host(self.kernel)
@@ -78,7 +81,8 @@ class SortedKernelDisplay(Display):
         kernel = kernel[np.ix_(order, order)]
         samples = samples[order]
         drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
-        return {**drawn, "sizes": sizes, "note": note, **options}
+        drawn |= {"sizes": sizes, "note": note, "names": names_of(model)}
+        return drawn | options
 
     def _words(self) -> str:
         """Return the mean similarities within and between clusters, in words."""
@@ -125,10 +129,13 @@ class SortedKernelDisplay(Display):
         wide = ends - starts >= s / 32
         middles = ((starts + ends) / 2)[wide]
         clusters = self.labels[starts][wide].tolist()
-        ax.set_yticks(
-            middles, [f"{cluster} ({sizes[cluster]:,})" for cluster in clusters]
-        )
-        ax.set_xticks(middles, [f"{cluster}" for cluster in clusters])
+        titles = [
+            f"{title_of(cluster, self.names)} ({sizes[cluster]:,})"
+            for cluster in clusters
+        ]
+        ax.set_yticks(middles, titles)
+        short = [title_of(cluster, self.names, 10) for cluster in clusters]
+        ax.set_xticks(middles, short)
         size = 7.5
         if len(clusters) <= 12:
             size = 9

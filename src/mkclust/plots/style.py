@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -129,6 +129,13 @@ def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> 
 def names_of(model: Any) -> tuple[str, ...] | None:
     """Return the names of the clusters of a model, None if nobody has given any."""
     return getattr(model, "cluster_names_", None)
+
+
+def title_of(cluster: int, names: Sequence[str] | None, limit: int = 18) -> str:
+    """Return the name of a cluster, or its number if it has no name."""
+    if names is None:
+        return str(cluster)
+    return shorten(names[cluster], limit)
 
 
 def shorten(name: Any, limit: int = 26) -> str:

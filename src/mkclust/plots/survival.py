@@ -9,7 +9,15 @@ import numpy as np
 from scipy import stats
 
 from mkclust.linalg import to_host
-from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles, shorten
+from mkclust.plots.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    Display,
+    set_titles,
+    shorten,
+    title_of,
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -115,12 +123,6 @@ class SurvivalDisplay(Display):
             "confidence bands. Ticks: censored samples."
         )
 
-    def _name(self, cluster: int) -> str:
-        """Return the name of a cluster."""
-        if self.names is None:
-            return str(cluster)
-        return shorten(self.names[cluster], 18)
-
     def _draw(self, ax: Any) -> None:
         """Draw the curve of every cluster, and how many are still at risk."""
         from matplotlib.ticker import MaxNLocator
@@ -148,7 +150,7 @@ class SurvivalDisplay(Display):
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
             name: dict[str, Any] = {"color": color, "fontweight": "bold"}
             ax.annotate(
-                self._name(cluster),
+                title_of(cluster, self.names),
                 (x[-1], y[-1]),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -157,7 +159,8 @@ class SurvivalDisplay(Display):
                 **name,
             )
             # The numbers at risk, a row for each cluster below the axis.
-            self._write(ax, -0.05 * end, row, self._name(cluster), ha="right", **name)
+            title = title_of(cluster, self.names)
+            self._write(ax, -0.05 * end, row, title, ha="right", **name)
             for tick in ticks:
                 self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
         self._write(ax, -0.05 * end, -1, "at risk", ha="right", color=INK)

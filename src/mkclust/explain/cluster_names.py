@@ -1,0 +1,75 @@
+"""Names that people give to clusters, kept in the model."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from mkclust.explain.fitted import check_fitted
+from mkclust.fit import MultipleKernelClusterer
+from mkclust.text import count, join_words, printable
+
+Model = TypeVar("Model", bound=MultipleKernelClusterer)
+
+
+def name_clusters(model: Model, names: Mapping[int, str] | Sequence[str]) -> Model:
+    """Give the clusters of a fitted model names, which appear wherever they are shown.
+
+    Displays, summaries and reports take them, ``mkclust cluster`` and ``mkclust
+    predict`` write them next to the numbers, and they are saved with the model. A new
+    fit forgets them: its clusters are others.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator; it gets the attribute ``cluster_names_``.
+    names : mapping of int to str, or sequence of str
+        Names by the numbers of clusters, the others keep their numbers; or one name per
+        cluster.
+
+    Returns
+    -------
+    MultipleKernelClusterer
+        The same model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import AverageKKM, describe, name_clusters
+    >>> table = {"size": np.repeat([[0.0], [9.0]], [25, 15], axis=0)}
+    >>> table["size"] += np.random.default_rng(0).normal(size=(40, 1))
+    >>> model = AverageKKM(n_clusters=2, random_state=0).fit(table)
+    >>> model = name_clusters(model, {0: "small", 1: "large"})
+    >>> model.cluster_names_
+    ('small', 'large')
+    >>> print(describe(model, table))
+    Clusters by what sets them apart (in standard deviations from the rest):
+    small  25  low size column 0 (-11.2)
+    large  15  high size column 0 (+11.2)
+    """
+    check_fitted(model)
+    k = int(model.n_clusters)
+    if not isinstance(names, Mapping):
+        names = dict(enumerate(names))
+        if len(names) != k:
+            given = count(len(names), "name")
+            raise ValueError(
+                f"names: {given}, and the model has {count(k, 'cluster')}: pass one "
+                "name per cluster, or a mapping such as {0: 'basal'}"
+            )
+    others = [each for each in names if each not in range(k)]
+    if others:
+        raise ValueError(
+            f"names: there is no cluster {join_words(others)}; clusters have the "
+            f"numbers 0 to {k - 1}"
+        )
+    found = [printable(names.get(each, each)).strip() for each in range(k)]
+    if "" in found:
+        raise ValueError(f"names: that of cluster {found.index('')} is empty")
+    repeated = {name for name in found if found.count(name) > 1}
+    if repeated:
+        raise ValueError(
+            f"names: {join_words(sorted(repeated))} is the name, or the number, of "
+            "several clusters: give each its own"
+        )
+    model.cluster_names_ = tuple(found)
+    model._learned_names = (*{*model._learned_names, "cluster_names_"},)
+    return model
