@@ -42,6 +42,7 @@ HEAVY = (
 PACKAGES = {"sklearn": "scikit-learn", "array_api_compat": "array-api-compat"}
 # Libraries of a GPU, which are installed by hand: none of the extras has them.
 OF_A_GPU = {"torch", "cupy", "triton"}
+KINDS_OF_CHANGES = {"Added", "Changed", "Removed", "Fixed"}
 # Extras for work on the library.
 OF_DEVELOPERS = ("all", "dev", "docs")
 # Needed by pandas for tables of Markdown, and so never imported by the library.
@@ -75,6 +76,15 @@ def test_the_version_is_the_same_everywhere():
     assert len(headings) - len(released) <= 1
     assert released[0] == f"{version} ({date})"
     assert mkclust.__version__ == version
+
+
+def test_the_changelog_tells_one_fact_a_bullet_by_kind():
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^### (.+)$", changes, re.M)) <= KINDS_OF_CHANGES
+    bullets = re.findall(r"^- (?:.+\n(?:  .+\n)*)", changes, re.M)
+    released = changes.partition(f"## {mkclust.__version__} ")[2]
+    assert len(bullets) > 100
+    assert max(map(len, released.splitlines())) <= 100
 
 
 def test_runtime_dependencies_have_lower_bounds_and_no_upper_ones():
