@@ -356,7 +356,7 @@ MUTANTS = (
         'np.searchsorted(self._starts, row, side="right")',
         'np.searchsorted(self._starts, row, side="left")',
         "The first row of a part of a file is looked for in the part before.",
-        ("data/test_files_on_disk.py", "datasets/test_files.py"),
+        ("datasets/test_parquet.py",),
     ),
     Mutant(
         "width-of-gaussian",

@@ -16,6 +16,7 @@ from mkclust.agreements.alignments import (
     permutation_scores,
     simulated_p_value,
 )
+from mkclust.agreements.alignments import u_centered as centered_in_place
 
 
 def products_of(kernels):
@@ -63,6 +64,13 @@ def test_the_sums_are_the_inner_products_of_u_centered_kernels():
     U = np.array([u_centered(K) for K in kernels])
     expected = np.einsum("pij,qij->pq", U, U) / (9 * 6)
     assert np.allclose(products_of(kernels).unbiased(), expected)
+
+
+def test_kernels_are_u_centered_by_the_definition():
+    for K in random_kernels(np.random.default_rng(0), 9, (1, 3, 20)):
+        U = centered_in_place(K.copy())
+        np.testing.assert_allclose(U, u_centered(K), atol=1e-12)
+        np.testing.assert_allclose(U.sum(axis=0), 0, atol=1e-12)
 
 
 def test_over_all_permutations_the_mean_is_zero_and_the_variance_the_stated_one():

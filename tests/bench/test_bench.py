@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -116,6 +117,17 @@ def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     gaps = {row["method"]: row["gap"] for row in rows}
     assert 0 <= gaps["simplemkkm"] <= 1e-6
     assert gaps["avg-kkm"] is None
+
+
+def test_parts_of_the_samples_are_drawn_anew_for_every_repetition():
+    plan = SimpleNamespace(seed=3, resample=0.8)
+    parts = [subsample(60, plan, repetition) for repetition in range(200)]
+    assert all(len(np.unique(part)) == 48 for part in parts)
+    assert len({tuple(part) for part in parts}) == 200
+    np.testing.assert_array_equal(subsample(60, plan, 7), parts[7])
+    # Every sample has the same chance.
+    shares = np.bincount(np.concatenate(parts), minlength=60) / 200
+    assert np.abs(shares - 0.8).max() < 5 * np.sqrt(0.8 * 0.2 / 200)
 
 
 @pytest.mark.slow

@@ -146,6 +146,21 @@ def test_a_proof_succeeds_if_nothing_was_missed_and_fails_if_something_was(k):
     assert abs(missed.vectors.T @ Q[:, 0]).max() > 0.9
 
 
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_no_error_is_proved_that_is_smaller_than_the_true_one(share):
+    K, Q, values = spiked(120, [9.0, 8.0, 7.0], np.random.default_rng(2))
+    # The last leading eigenvector is turned towards one outside.
+    angle = 1e-3
+    V = Q[:, :3].copy()
+    V[:, 2] = np.cos(angle) * Q[:, 2] + np.sin(angle) * Q[:, 3]
+    t = np.sum(V * (K @ V), axis=0)
+    error = values[:3].sum() - t.sum()
+    assert error == pytest.approx(np.sin(angle) ** 2 * (values[2] - values[3]))
+    turned = Relaxation(3, V, t, 0.0, K @ V - V * t)
+    assert not is_proved(K.copy(), turned, share * error)
+    assert is_proved(K.copy(), turned, 10 * error)
+
+
 def test_a_proof_is_refused_what_rounding_could_hide():
     K, _, _ = spiked(250, [5.0, 4.0], np.random.default_rng(0))
     relaxation = relax(DenseKernel(K), 2, tol=1e-12)

@@ -14,8 +14,6 @@ from sklearn.metrics.pairwise import (
 from mkclust.kernels import KernelBank
 from mkclust.stack import RowSource
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def rng():

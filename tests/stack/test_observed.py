@@ -8,7 +8,7 @@ import pytest
 
 from helpers.arrays import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
-from mkclust.stack.observed import Fill, SampleMap
+from mkclust.stack.observed import Fill, SampleMap, rescaling
 
 
 def dense(sample_map):
@@ -55,3 +55,13 @@ def test_a_map_is_stored_with_arrays_of_the_host(library):
     loaded = pickle.loads(pickle.dumps(sample_map))
     assert type(loaded.scale) is type(loaded.fill.left) is np.ndarray
     assert np.allclose(loaded.gather(V), expected, atol=1e-14)
+
+
+def test_samples_that_kernels_lack_keep_the_self_similarity_of_the_others():
+    observed = np.array([[1, 1, 1, 1], [1, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0]], bool)
+    scale = rescaling(observed)
+    # Of kernels with a unit diagonal, scaled on both sides.
+    np.testing.assert_allclose(scale**2 * observed.sum(axis=1), [4, 4, 4, 0])
+    first_two = np.array([True, True, False, False])
+    counted = rescaling(observed, first_two)
+    np.testing.assert_allclose(counted**2 * observed[:, :2].sum(axis=1), [2, 2, 0, 0])
