@@ -33,7 +33,7 @@ def to_anndata(
         ``obs[key]`` are the clusters, a categorical column; ``obs[key +
         "_silhouette"]`` how well each sample fits into its own; ``obsm["X_" + key]``
         the embedding; ``uns[key]`` the method, the weights and alignments of the
-        kernels by their names, and the parameters as text. Of `AgreementKKM`,
+        kernels by their names, how these agree, and the parameters as text. Of `AgreementKKM`,
         ``obsp[key + "_connectivities"]`` is the graph that the clusters were cut from,
         as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``, and ``leiden``.
     X : array, list or dict of kernels or views, or table, default=None
@@ -80,6 +80,13 @@ def to_anndata(
             name: repr(each) for name, each in model.get_params(deep=False).items()
         },
     }
+    if hasattr(model, "agreement_"):
+        agreement = model.agreement_
+        data.uns[key]["agreement"] = {
+            "verdict": agreement.verdict(),
+            "alignments": np.asarray(agreement.alignments, dtype=float),
+            "p_values": np.asarray(agreement.p_values, dtype=float),
+        }
     if links is not None:
         among = spread_links(links[there][:, there], rows, n)
         # Not an array: scanpy and umap multiply matrices by *.

@@ -86,11 +86,17 @@ def are_few_counts(rows: Float) -> bool:
     return _may_be_counts(rows, LEAST_SKEWNESS_OF_FEW)
 
 
+def are_whole(entries: Array) -> bool:
+    """Return whether all entries are whole numbers, none of them negative."""
+    if not entries.size:
+        return False
+    return bool(entries.min() >= 0 and np.all(entries == np.rint(entries)))
+
+
 def _may_be_counts(rows: Float, least_skewness: float) -> bool:
     """Return whether rows hold whole numbers that are distributed as counts."""
     largest = rows.max(initial=0)
-    are_whole = rows.min(initial=0) >= 0 and bool(np.all(rows == np.rint(rows)))
-    if len(rows) < FEWEST_ROWS or not are_whole or largest < LEAST_MAXIMUM:
+    if len(rows) < FEWEST_ROWS or not are_whole(rows) or largest < LEAST_MAXIMUM:
         return False
     # One entry is the largest in any case.
     n_at_maximum = np.count_nonzero(rows == largest) - 1
