@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 
 from mkclust import AgreementKKM, suggest_n_clusters
-from mkclust.explain.number_of_clusters import highest, scores_of
+from mkclust.methods.number_of_clusters import highest, scores_of
 from mkclust.metrics import adjusted_rand_index
 from records import JOBS, blobs, in_processes, parse, read_record, write_record
 from sets import FAMILIES, REAL, TOUCHSTONE, load

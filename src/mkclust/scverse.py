@@ -67,9 +67,10 @@ def cluster(
     key_added : str, default="mkclust"
         The key of what is written. ``obs[key]`` are the clusters (of MuData, in every
         modality, too), ``obs[key + "_silhouette"]`` how well each cell fits into its
-        own, ``obsm["X_" + key]`` the embedding, ``obsp[key + "_connectivities"]`` the graph, and
-        ``uns[key]`` the parameters, the weights of the views, and their agreement. ``scanpy.tl.umap(data,
-        neighbors_key=key)`` and ``scanpy.tl.leiden`` take the graph.
+        own, ``obsm["X_" + key]`` the embedding, ``obsp[key + "_connectivities"]`` the
+        graph, and ``uns[key]`` the parameters, the weights of the views, and their
+        agreement. ``scanpy.tl.umap(data, neighbors_key=key)`` and ``scanpy.tl.leiden``
+        take the graph.
     **parameters
         Others of `AgreementKKM`, such as ``kernels``, ``scale`` and ``random_state``, 0
         by default.
@@ -148,8 +149,7 @@ def _read(data: Any, use_rep: Any, layer: Any) -> list[_View]:
     if not isinstance(use_rep, Mapping):
         use_rep = {key: key for key in use_rep}
     return [
-        _representation(data, name, key, layer, "data")
-        for name, key in use_rep.items()
+        _representation(data, name, key, layer, "data") for name, key in use_rep.items()
     ]
 
 

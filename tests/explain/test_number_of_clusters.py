@@ -7,7 +7,8 @@ import scipy.sparse
 from helpers.kernels import ONE_GAUSSIAN
 from helpers.views import blob_views
 from mkclust import AgreementKKM, KernelBank
-from mkclust.explain.number_of_clusters import scores_of, suggest_n_clusters
+from mkclust.explain.number_of_clusters import suggest_n_clusters
+from mkclust.methods.number_of_clusters import scores_of
 from mkclust.metrics import adjusted_rand_index
 
 FEW = [2, 3, 4, 5, 6]

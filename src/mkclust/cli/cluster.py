@@ -234,7 +234,7 @@ def _annotate(
 def _describe(fitted: Fit) -> Description | None:
     """Describe the clusters by the features that they were made of, if any."""
     model = fitted.model
-    if fitted.landmarks or model.n_clusters == 1 or not hasattr(model, "bank_"):
+    if fitted.landmarks or model.n_clusters_ == 1 or not hasattr(model, "bank_"):
         return None
     # The columns of distances and links are samples.
     of_pairs = {key for key, rule in RULES.items() if rule.of_pairs}
@@ -331,7 +331,7 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
 def _sizes(model: MultipleKernelClusterer) -> str:
     """Return how many samples and clusters there are."""
     samples = count(len(model.labels_), "sample")
-    return f"{samples}, {count(model.n_clusters, 'cluster')}"
+    return f"{samples}, {count(model.n_clusters_, 'cluster')}"
 
 
 def _verbose_lines(outcome: Outcome) -> list[str]:
@@ -341,7 +341,7 @@ def _verbose_lines(outcome: Outcome) -> list[str]:
         [
             count(len(model.labels_), "sample"),
             count(len(model.weights_), "kernel"),
-            count(model.n_clusters, "cluster"),
+            count(model.n_clusters_, "cluster"),
         ]
     )
     lines = [f"{type(model).__name__}: {sizes}, {outcome.seconds:.2f} s"]

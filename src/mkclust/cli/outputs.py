@@ -81,7 +81,7 @@ class Outcome:
     @property
     def clarity(self) -> Clarity:
         """How clear the clusters are, by all that was measured."""
-        k = self.fit.model.n_clusters
+        k = self.fit.model.n_clusters_
         return Clarity.of_fit(k, self.silhouette, self.stability, self.fit.suggestion)
 
 
@@ -183,7 +183,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     return {
         "method": outcome.method,
         "n_samples": len(labels),
-        "n_clusters": model.n_clusters,
+        "n_clusters": model.n_clusters_,
         "cluster_sizes": np.bincount(labels[labels >= 0]),
         "cluster_names": names_of(model),
         "labels_sha256": labels_hash(labels),

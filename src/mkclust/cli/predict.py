@@ -61,12 +61,12 @@ def run(
         scores = {"margin": margin, "coverage": coverage}
         table = labels_csv(rows.index, clusters, names_of(model), **scores)
         write_atomically({labels: table})
-    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
+    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters_)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
     size = count(len(clusters), "new sample")
-    k = count(model.n_clusters, "cluster")
-    sizes_in_words = cluster_sizes(clusters, model.n_clusters, names_of(model))
+    k = count(model.n_clusters_, "cluster")
+    sizes_in_words = cluster_sizes(clusters, model.n_clusters_, names_of(model))
     lines = [f"{size}, {k}", *note, sizes_in_words, *said]
     show(record, [*lines, f"Wrote {labels}"], request)
 

@@ -46,7 +46,7 @@ def run(request: Request, record_file: Path, *, labels: Path | None = None) -> N
     }
     result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
     size = (
-        f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters, 'cluster')}"
+        f"{count(len(model.labels_), 'sample')}, {count(model.n_clusters_, 'cluster')}"
     )
     lines = [
         f"{'Same labels as' if same else 'Other labels than'} {record_file} records: "

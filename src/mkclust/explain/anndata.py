@@ -33,9 +33,10 @@ def to_anndata(
         ``obs[key]`` are the clusters, a categorical column; ``obs[key +
         "_silhouette"]`` how well each sample fits into its own; ``obsm["X_" + key]``
         the embedding; ``uns[key]`` the method, the weights and alignments of the
-        kernels by their names, how these agree, and the parameters as text. Of `AgreementKKM`,
-        ``obsp[key + "_connectivities"]`` is the graph that the clusters were cut from,
-        as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``, and ``leiden``.
+        kernels by their names, how these agree, and the parameters as text. Of
+        `AgreementKKM`, ``obsp[key + "_connectivities"]`` is the graph that the clusters
+        were cut from, as scanpy takes it: ``scanpy.tl.umap(data, neighbors_key=key)``,
+        and ``leiden``.
     X : array, list or dict of kernels or views, or table, default=None
         What an `AgreementKKM` was fitted on, for its graph. It need not be passed for
         views of which all samples are anchors; else there is no graph without it.
@@ -62,7 +63,7 @@ def to_anndata(
     rows = rows[there]
     silhouettes = sample_scores(model).silhouette[there]
     numbers = spread_rows(np.asarray(model.labels_)[there], rows, n, -1)
-    names = names_of(model) or tuple(map(str, range(int(model.n_clusters))))
+    names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
     data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)
     data.obsm[f"X_{key}"] = spread_rows(

@@ -191,7 +191,7 @@ def describe(
     check_fitted(model)
     check_parameter("n_features", n_features, Count())
     labels = np.asarray(model.labels_)
-    k = int(model.n_clusters)
+    k = int(model.n_clusters_)
     aligned = read_tables(tables, fitted_index(model), samples_of_views(model))
     n = int((labels >= 0).sum())
     sizes = np.bincount(labels[labels >= 0], minlength=k)
@@ -254,7 +254,7 @@ def views_of_features(model: MultipleKernelClusterer, samples: Any) -> list[str]
     """Return the views whose columns are features that can describe clusters."""
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return []
-    if model.n_clusters == 1:
+    if model.n_clusters_ == 1:
         return []
     # Columns of links and of distances are samples, not features.
     of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}

@@ -266,7 +266,7 @@ def diagnose(
     table["p_value"] = model.agreement_.p_values.min(axis=1)
     return Diagnosis(
         method=type(model).__name__,
-        n_clusters=model.n_clusters,
+        n_clusters=model.n_clusters_,
         table=table,
         view_agreement=model.agreement_,
         missingness=getattr(model, "missingness_", None),
@@ -362,7 +362,7 @@ def _compare(
     model: MultipleKernelClusterer, stack: Stack, leave_one_out: bool
 ) -> pd.DataFrame:
     """Return a table of what kernels give alone, and what the others give."""
-    k = model.n_clusters
+    k = model.n_clusters_
     rows = []
     rounding = rounding_of_entries(stack)
     # A kernel is constant if centering leaves at most this many roundings of its trace.
@@ -440,5 +440,5 @@ def _agreement(
     if _form(model) != "components":
         root = None
     options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}
-    labels, *_ = discretize(select(rows, seen), model.n_clusters, root=root, **options)
+    labels, *_ = discretize(select(rows, seen), model.n_clusters_, root=root, **options)
     return agreement_of_labels(model.labels_[seen], labels)

@@ -52,7 +52,11 @@ def samples_of_views(model: MultipleKernelClusterer) -> dict[str, np.ndarray]:
 def unfitted_copy(model: MultipleKernelClusterer) -> MultipleKernelClusterer:
     """Return a copy to fit on views as they were understood, with an integer seed."""
     # Seeds that change from call to call would also change the clusters.
-    return clone(model).set_params(views=None, random_state=integer_seed(model))
+    seed = integer_seed(model)
+    copy = clone(model).set_params(views=None, random_state=seed)
+    if hasattr(model, "labels_"):
+        copy.set_params(n_clusters=model.n_clusters_)
+    return copy
 
 
 def integer_seed(model: MultipleKernelClusterer) -> int:

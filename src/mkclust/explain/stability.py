@@ -152,7 +152,7 @@ def stability(
     model, samples = known_again(model, X)
     labels = to_host(model.labels_, None)
     n = samples.n_samples
-    k = model.n_clusters
+    k = model.n_clusters_
     parts = Parts(model, samples)
     refitted = parts.unfitted(model)
     size = min(round(fraction * n), max_samples)

@@ -183,7 +183,7 @@ def view_separation(
     """
     check_fitted(model)
     check_parameter("max_samples", max_samples, Count())
-    names = names_of(model) or tuple(map(str, range(int(model.n_clusters))))
+    names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
         exact = exact_kernels(model, samples, max_samples)

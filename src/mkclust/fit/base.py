@@ -392,6 +392,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
 
     @property
+    def n_clusters_(self) -> int:
+        """The number of clusters of a fit, which may have found it."""
+        found = getattr(self, "suggestion_", None)
+        if found is None:
+            return self.n_clusters
+        return found.n_clusters
+
+    @property
     def _can_learn(self) -> bool:
         return self.LEARNS_MISSING and self.approximation is None
 

@@ -239,7 +239,7 @@ class InductiveClusterer(
             samples, self_similarity, self._source.embed
         )
         if not len(found.covered):
-            return np.zeros((n, self.n_clusters)), found.uncovered, False
+            return np.zeros((n, self.n_clusters_)), found.uncovered, False
         if len(found.uncovered):
             rows = spread_rows(select(rows, found.kept), found.covered, n, 0.0)
         return rows, found.uncovered, found.lacks_neighbors

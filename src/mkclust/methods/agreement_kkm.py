@@ -1,12 +1,12 @@
 """AgreementKKM: clusters by the neighborhoods in the views that agree."""
 
-from dataclasses import dataclass, replace
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.agreements import Agreement, measure_agreement
 from mkclust.data.samples import Samples
 from mkclust.fit.embedding import Extension
 from mkclust.fit.inductive import InductiveClusterer
@@ -29,66 +29,11 @@ from mkclust.methods.anchors import (
     learn_from_anchors,
     needs_anchors,
 )
+from mkclust.methods.compromise import find_compromise
+from mkclust.methods.number_of_clusters import NumberOfClusters, find_number
 from mkclust.parameters import Allowed, Choice, Count, Either
 from mkclust.stack import Stack
-from mkclust.stack.features import with_active_views
-from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
-
-
-@dataclass(frozen=True)
-class Compromise:
-    """The kernels that are included, and how they are mixed."""
-
-    agreement: Agreement  # of all kernels
-    stack: Stack  # the included ones
-    active: Stack  # all, rescaled for the included ones
-    indices: list[int]  # which they are
-    weights: Float
-    coefficients: Float  # what mixes them
-
-    def scatter(self, values: Float) -> Float:
-        """Return values of the included kernels, with zeros for the others, (m,)."""
-        scattered = np.zeros(len(self.agreement.names))
-        scattered[self.indices] = values
-        return scattered
-
-    @property
-    def set_aside(self) -> tuple[str, ...]:
-        """Names of the kernels that are not included."""
-        names = enumerate(self.agreement.names)
-        return tuple(name for p, name in names if p not in self.indices)
-
-
-def find_compromise(stack: Stack) -> Compromise:
-    """Return the compromise of the kernels that agree, independent of the others."""
-    agreement = measure_agreement(stack)
-    indices = agreement.chosen
-    if len(indices) == stack.n_kernels:
-        weights, coefficients = agreement.weights(), agreement.coefficients()
-        return Compromise(agreement, stack, stack, indices, weights, coefficients)
-
-    # Found once more among these alone.
-    active = activate(stack, indices)
-    compromise = find_compromise(active.subset(indices))
-    included = [indices[p] for p in compromise.indices]
-    if len(included) < len(indices):
-        active = activate(stack, included)
-
-    return replace(
-        compromise,
-        agreement=agreement,
-        stack=active.subset(included),
-        active=active,
-        indices=included,
-    )
-
-
-def activate(stack: Stack, indices: list[int]) -> Stack:
-    """Return kernels rescaled to compensate for included ones that lack samples."""
-    if stack.features is not None:
-        return with_active_views(stack, indices)
-    return replace(stack, kernels=with_active(stack.kernels, indices))
 
 
 def solve_agreement_kkm(
@@ -156,6 +101,11 @@ class AgreementKKM(InductiveClusterer):
     is not. If views form groups without clear agreement between them, the largest is
     used, and a `GroupsWarning` says so.
 
+    **How many clusters.** ``n_clusters="auto"`` takes the number that
+    `suggest_n_clusters` finds; of more than 5,000 samples, by some of them. There is no
+    resolution: ``suggestion_.labels_by_k`` has the clusters for every number, from
+    coarse to fine.
+
     Parameters
     ----------
     {inputs}
@@ -179,6 +129,9 @@ class AgreementKKM(InductiveClusterer):
         Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
         Names of the kernels that were set aside.
+    suggestion_ : NumberOfClusters
+        With ``n_clusters="auto"``: what `suggest_n_clusters` says of every number, with
+        the clusters ``labels_by_k``.
     neighbors_ : tuple of int
         How far the lists reach, in nearest samples.
     objective_ : float
@@ -200,6 +153,7 @@ class AgreementKKM(InductiveClusterer):
     (('static',), True)
     """
 
+    n_clusters: Any = field(default=8, kw_only=False)
     neighbors: Any = "auto"
     anchors: int = 10_000
     learn_from: int = 100_000
@@ -227,6 +181,7 @@ class AgreementKKM(InductiveClusterer):
     READS_ROWS: ClassVar[bool] = True
     LEARNS_FROM_ANCHORS: ClassVar[bool] = True
     ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "n_clusters": Either(Count(), Choice(("auto",))),
         "neighbors": Either(Count(), Choice(("auto",))),
         "anchors": Count(least=2),
         "learn_from": Count(least=2),
@@ -237,6 +192,10 @@ class AgreementKKM(InductiveClusterer):
         return solve_agreement_kkm(stack, self.n_clusters, **options)
 
     def _learn(self, samples: Samples) -> dict[str, Any]:
+        if self.n_clusters == "auto":
+            found: NumberOfClusters = find_number(self, samples)
+            chosen = clone(self).set_params(n_clusters=found.n_clusters)
+            return chosen._learn(samples) | {"suggestion_": found}
         if needs_anchors(samples, self.anchors):
             return learn_from_anchors(self, samples)
         return learn(self, samples.computed())

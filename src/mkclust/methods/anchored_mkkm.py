@@ -14,7 +14,8 @@ from mkclust.fit.mixture import EIGEN_TOLERANCE
 from mkclust.fit.rounding import root_of_gram
 from mkclust.fit.solution import Solution
 from mkclust.linalg import sum_of_squares, to_device, zeros
-from mkclust.methods.agreement_kkm import AgreementKKM, Compromise, find_compromise
+from mkclust.methods.agreement_kkm import AgreementKKM
+from mkclust.methods.compromise import Compromise, find_compromise
 from mkclust.methods.simple_mkkm import (
     CertifiedClusterer,
     SimpleMKKM,

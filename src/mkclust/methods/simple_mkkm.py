@@ -18,7 +18,7 @@ from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import Mixture
 from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, precision_of, to_device
-from mkclust.methods.agreement_kkm import activate
+from mkclust.methods.compromise import activate
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned

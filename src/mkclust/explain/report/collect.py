@@ -92,14 +92,14 @@ class ReportData:
         found = silhouettes.groupby(self.labels[self.known]).agg(
             size="size", mean="mean", negative=lambda each: (each < 0).mean()
         )
-        found = found.reindex(range(self.model.n_clusters)).fillna({"size": 0})
+        found = found.reindex(range(self.model.n_clusters_)).fillna({"size": 0})
         return found.astype({"size": int})
 
     @property
     def clarity(self) -> Clarity:
         """How clear the clusters are, by all that was measured."""
         silhouette = float(self.scores.silhouette[self.known].mean())
-        k = int(self.model.n_clusters)
+        k = int(self.model.n_clusters_)
         return Clarity.of_fit(k, silhouette, self.stability, self.suggestion)
 
     @property
@@ -193,7 +193,7 @@ def _annotation(model: MultipleKernelClusterer, given: Any) -> Annotation | None
 def refit_size(model: MultipleKernelClusterer) -> int:
     """Return on how many samples one of several refits of a model is quick."""
     entries = MAX_REFITTED / len(model.kernel_names_) / model.SLOWNESS
-    return max(5 * int(model.n_clusters), min(MAX_SAMPLES, int(entries**0.5)))
+    return max(5 * int(model.n_clusters_), min(MAX_SAMPLES, int(entries**0.5)))
 
 
 def _classes_by_index(y: Any, model: MultipleKernelClusterer) -> np.ndarray:
@@ -236,7 +236,7 @@ def _stability(
     if isinstance(n_resamples, Stability):
         return n_resamples
     n = len(model.labels_)
-    k = model.n_clusters
+    k = model.n_clusters_
     most = refit_size(model)
     if n_resamples is None:
         n_resamples = 10
@@ -254,7 +254,7 @@ def _suggestion(
     """Return the suggested number of clusters as given, computed, or None."""
     if isinstance(alternatives, NumberOfClusters):
         return alternatives
-    if not alternatives or model.n_clusters == 1:
+    if not alternatives or model.n_clusters_ == 1:
         return None
     kernels = model.kernels
     if is_approximated(model):

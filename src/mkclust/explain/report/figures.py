@@ -37,7 +37,7 @@ def draw_all(data: Any) -> dict[str, Picture]:
             model, data.X, max_samples=240, ax=ax
         ),
     }
-    if data.description is not None and model.n_clusters <= MAX_CLUSTERS:
+    if data.description is not None and model.n_clusters_ <= MAX_CLUSTERS:
         drawn["features"] = data.description.plot
     if data.y is not None:
         drawn["classes"] = plots.ClassesDisplay(labels=data.labels, y=data.y).plot

@@ -78,7 +78,7 @@ def _about_tables(
         if len(model.kernel_names_) > 1:
             how += " in several views"
     samples = count(int(data.known.sum()), "sample")
-    yield f"We clustered {samples} into {count(model.n_clusters, 'cluster')} by {how}."
+    yield f"We clustered {samples} into {count(model.n_clusters_, 'cluster')} by {how}."
 
     kept = {"inner": "that all tables have", "outer": "of all tables"}
     if model.table_options.join in kept:
