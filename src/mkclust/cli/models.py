@@ -197,7 +197,7 @@ def _reason_for_landmarks(
 
 def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
     """Return how stable the clusters of a model are, None if unknown."""
-    if n_resamples == 0 or fitted.model.n_clusters == 1:
+    if n_resamples == 0 or fitted.model.n_clusters_ == 1:
         return None
     try:
         return stability(

@@ -46,7 +46,7 @@ def name_clusters(model: Model, names: Mapping[int, str] | Sequence[str]) -> Mod
     large  15  high size column 0 (+11.2)
     """
     check_fitted(model)
-    k = int(model.n_clusters)
+    k = int(model.n_clusters_)
     if not isinstance(names, Mapping):
         names = dict(enumerate(names))
         if len(names) != k:

@@ -36,6 +36,7 @@ TRUSTED_PACKAGES = (
 # What a fit may not know, and no prediction uses.
 MAY_BE_UNKNOWN = {
     "agreement_", "approximation_error_", "cluster_gap_", "eigengap_", "missingness_",
+    "suggestion_",
 }  # fmt: skip
 # Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
