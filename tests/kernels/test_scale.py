@@ -3,10 +3,11 @@ not."""
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_wine
 
 from mkclust import AgreementKKM, AverageKKM, KernelBank
-from mkclust.kernels.preparations import ScaleColumns
+from mkclust.kernels.preparations import Logarithm, ScaleColumns, are_strongly_skewed
 from mkclust.metrics import adjusted_rand_index
 
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None, "rules": "kind"}
@@ -106,3 +107,47 @@ def test_kernels_and_banks_take_no_scale(wine):
         AverageKKM(3, scale="robust").fit(np.eye(6)[None])
     with pytest.raises(ValueError, match="scale to the bank"):
         AverageKKM(3, scale="robust", kernels=KernelBank()).fit(wine[0])
+
+
+def raw_expression():
+    rng = np.random.default_rng(0)
+    return 2 ** (rng.uniform(1, 10, size=30) + rng.normal(size=(60, 30)))
+
+
+def test_the_scale_log_is_that_of_logarithms_and_keeps_sparse_rows_sparse():
+    raw = raw_expression()
+    logarithms = np.log2(raw + 1)
+    bank = KernelBank(**ONE, scale={"rna": "log"})
+    found = bank.fit_transform({"rna": raw})
+    expected = KernelBank(**ONE, scale={"rna": "standard"})
+    np.testing.assert_allclose(found, expected.fit_transform({"rna": logarithms}))
+    new = raw_expression()[:5] * 1.1
+    np.testing.assert_allclose(
+        bank.transform({"rna": new}), expected.transform({"rna": np.log2(new + 1)})
+    )
+    of_sparse = Logarithm.learn(scipy.sparse.csr_array(raw)).apply(
+        scipy.sparse.csr_array(raw)
+    )
+    np.testing.assert_allclose(
+        of_sparse.toarray(), logarithms / logarithms.std(axis=0), rtol=1e-10
+    )
+
+
+def test_logarithms_of_negative_entries_are_refused_by_the_name_of_the_view():
+    raw = raw_expression()
+    raw[3, 4] = -1
+    with pytest.raises(ValueError, match="'rna' .*scale='log'.*negative"):
+        KernelBank(scale="log").fit({"rna": raw})
+
+
+def test_strongly_skewed_views_are_named_in_the_summary_until_they_are_logarithms():
+    raw = raw_expression()
+    views = {"rna": raw, "normal": np.random.default_rng(1).normal(size=(60, 30))}
+    proposal = "strongly skewed: log2(x + 1)?"
+    said = AverageKKM(2).fit(views).summary().splitlines()
+    assert [proposal in line for line in said if ": dense" in line] == [True, False]
+    model = AverageKKM(2, scale={"rna": "log"}).fit(views)
+    assert proposal not in model.summary()
+    assert "log2(x + 1), columns divided" in model.summary()
+    assert not are_strongly_skewed(np.log2(raw + 1))
+    assert not are_strongly_skewed(raw / raw.max())  # which log2(x + 1) leaves skewed

@@ -110,7 +110,11 @@ OPTIONS: dict[str, Any] = {
         "How samples are compared: gaussian, cosine, ...; precomputed if files hold "
         "kernels, from_distances if they hold distances. Chosen by default.",
     ),
-    "scale": _option(METHOD, "[VIEW=]HOW", "Scale columns: standard, robust, none."),
+    "scale": _option(
+        METHOD,
+        "[VIEW=]HOW",
+        "Scale columns: standard, robust, log (log2(x + 1)), none.",
+    ),
     "seed": _option(METHOD, "INT", "Seed of k-means; 0.", min=0),
     "missing_views": _option(
         ADVANCED, "learn|rescale|zero", "Samples that a table lacks."

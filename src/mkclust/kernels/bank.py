@@ -75,12 +75,12 @@ class KernelBank(TransformerMixin, Parameters):
         it: see the notes. The name of a kernel or kind applies to all views, a dict
         gives them by the names of views (others go by their kinds), and a
         `mkclust.view` adds a transformer of rows.
-    scale : {"auto", "standard", "robust", "none"} or dict, default="auto"
+    scale : {"auto", "standard", "robust", "log", "none"} or dict, default="auto"
         How columns of numbers are scaled, in all views or by the name of a view: by the
         rule of its kind, their standard deviation, the distance between their
-        quartiles, or not at all. Whole numbers are taken for "counts" or "log-ratios"
-        only with "auto". Sparse views, histograms, directions, categories, links and
-        distances keep their rule.
+        quartiles, the standard deviation of log2(x + 1), or not at all. Whole numbers
+        are taken for "counts" or "log-ratios" only with "auto". Sparse views,
+        histograms, directions, categories, links and distances keep their rule.
     on_the_fly : bool, default=False
         Return a source that computes rows of the kernels whenever they are needed,
         instead of arrays: it takes less memory, and more time for every product.

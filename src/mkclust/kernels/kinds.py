@@ -27,6 +27,7 @@ from mkclust.kernels.preparations import (
     KeepColumnScale,
     LimitColumnScale,
     LinkedToItself,
+    Logarithm,
     LogTfIdf,
     OneHot,
     Preparation,
@@ -104,7 +105,8 @@ class ViewProfile:
         # Kinds do not depend on the unit of a view.
         unit = float(np.abs(self.raw_rows).max(initial=0)) or 1.0
         self.rows: Float = self.raw_rows / unit
-        self.is_nonnegative = bool(self.rows.min() >= 0)
+        self.lowest = float(self.rows.min())
+        self.is_nonnegative = self.lowest >= 0
         self.share_of_zeros = float(np.mean(self.rows == 0))
         self.is_symmetric = False
         if tuple(view.shape) == (n_samples, n_samples):
@@ -327,6 +329,7 @@ RULES["categorical"] = RULES["overlap"]  # another name
 SCALES: dict[str, type[Preparation]] = {
     "standard": Standard,
     "robust": Robust,
+    "log": Logarithm,
     "none": Preparation,
 }
 
@@ -441,6 +444,11 @@ def _choose(
             )
     is_scaled = scale in SCALES and rule.has_units
     kind_of_preparation = SCALES[scale] if is_scaled else rule.preparation
+    if kind_of_preparation is Logarithm and ViewProfile(rows, n_samples).lowest < 0:
+        raise ValueError(
+            f"View {name!r} cannot have scale='log', which takes no negative entries: "
+            "it may hold logarithms already; leave it out, or choose another scale."
+        )
     preparation = kind_of_preparation.learn(rows)
     if preprocessed is not None:
         preparation = replace(preprocessed, then=preparation)

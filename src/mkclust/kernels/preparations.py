@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import diags_array, issparse
+from scipy.stats import skew
 from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.sparsefuncs import count_nonzero, mean_variance_axis, min_max_axis
@@ -39,6 +40,12 @@ from mkclust.linalg.sparse_rows import (
     zero_rows,
 )
 from mkclust.types import Array, Float
+
+# The skewness of exponential numbers, which a normal distribution and most measurements
+# of a laboratory are far from, is 2; that of expression across patients is 2 to 10.
+STRONG_SKEWNESS = 1.5
+# Fewer rows do not show how a column is distributed.
+FEWEST_ROWS = 10
 
 
 class Preparation:
@@ -198,6 +205,52 @@ class Robust(ScaleColumns):
         """Return distances between quartiles, in those of a normal distribution."""
         low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
         return (high - low) / 1.349
+
+
+class Logarithm(ScaleColumns):
+    """Take log2(x + 1), then divide every column by its standard deviation."""
+
+    text = "log2(x + 1), columns divided by their standard deviation"
+
+    @classmethod
+    def learn(cls, view: Array) -> Preparation:
+        """Learn the deviations of logarithms."""
+        return super().learn(_logarithms(view))
+
+    spreads = staticmethod(column_deviations)
+
+    def apply(self, rows: Array) -> Array:
+        """Return scaled logarithms."""
+        return super().apply(_logarithms(rows))
+
+
+def _logarithms(rows: Array) -> Array:
+    """Return log2(x + 1), which keeps zeros; negative entries become zeros."""
+    xp = namespace(rows)
+    return entrywise(lambda x: xp.log2(nonnegative(x) + 1), rows)
+
+
+def are_strongly_skewed(view: Array) -> bool:
+    """Return whether most columns have long tails of large values, unlike logarithms.
+
+    Entries are not negative, and the median skewness of the columns is large, but at
+    most half as large after log2(x + 1).
+    """
+    before, after = skewness(sampled_rows(view))
+    return before >= STRONG_SKEWNESS and abs(after) <= before / 2
+
+
+def skewness(rows: Float) -> tuple[float, float]:
+    """Return the median skewness of columns before and after log2(x + 1), or zeros."""
+    if len(rows) < FEWEST_ROWS or rows.min(initial=0) < 0:
+        return 0.0, 0.0
+    varying = rows[:, np.ptp(rows, axis=0) > 0]
+    if not varying.shape[1]:
+        return 0.0, 0.0
+
+    before = np.median(skew(varying, axis=0))
+    after = np.median(skew(np.log2(varying + 1), axis=0))
+    return float(before), float(after)
 
 
 class LimitColumnScale(ScaleColumns):

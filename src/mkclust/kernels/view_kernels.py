@@ -27,7 +27,11 @@ from mkclust.kernels.neighbors import (
     linked_neighborhoods,
     norms_in_feature_space,
 )
-from mkclust.kernels.preparations import Preparation
+from mkclust.kernels.preparations import (
+    Logarithm,
+    Preparation,
+    are_strongly_skewed,
+)
 from mkclust.linalg import (
     FactoredMatrix,
     arrays_to_host,
@@ -257,7 +261,16 @@ class ViewKernels:
             else:
                 kernels = f"{kernels} and {near}"
         width = "" if self.median is None else f", median distance {self.median:.3g}"
-        return f"{self.name}: {kind}{self.preparation}; {kernels}{width}"
+        rows = str(self.preparation)
+        if self.may_need_logarithms():
+            rows += " (strongly skewed: log2(x + 1)?)"
+        return f"{self.name}: {kind}{rows}; {kernels}{width}"
+
+    def may_need_logarithms(self) -> bool:
+        """Return whether columns that could be scaled are strongly skewed."""
+        if isinstance(self.preparation, Logarithm) or not RULES[self.kind].has_units:
+            return False
+        return are_strongly_skewed(self.view)
 
 
 @dataclass(frozen=True, eq=False)
