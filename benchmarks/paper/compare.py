@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from mkclust.bench.figures import draw_objectives, draw_times, draw_weights
 from mkclust.bench.rows import read_rows, read_solves
 from mkclust.bench.tables import SELECTIONS, TITLES, dataset_labels, outcomes
 
@@ -123,8 +124,6 @@ def score_table(frame, selection, score, methods):
 
 def write(rows, solves, times, folder):
     """Write the tables and figures into a folder, and return the paths."""
-    from figures import draw_objectives, draw_times, draw_weights
-
     folder.mkdir(parents=True, exist_ok=True)
     frame = comparison(rows)
     text = ["# The paper's tables and figures", "In parentheses: the paper's number."]
@@ -138,10 +137,11 @@ def write(rows, solves, times, folder):
             for score, title in TITLES.items():
                 table = score_table(frame, selection, score, methods)
                 text += [f"### {title}", table.rename_axis(None, axis=1).to_markdown()]
+    solves = [solve for solve in solves if solve.get("paper")]
     figures = {
         "figure1-weights.png": draw_weights(solves),
-        "figure2-times.png": draw_times(times),
-        "figure3-objectives.png": draw_objectives(solves),
+        "figure2-times.png": draw_times([row for row in times if row.get("paper")]),
+        "figure3-objectives.png": draw_objectives(solves, "simplemkkm"),
     }
     for name, figure in figures.items():
         figure.savefig(folder / name, dpi=120)

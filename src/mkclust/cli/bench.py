@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from mkclust import bench
+from mkclust.bench.figures import FORMATS, write_figures
 from mkclust.bench.latex import write_latex
 from mkclust.bench.score_table import ROWS
 from mkclust.bench.tables import write_tables
@@ -52,6 +53,7 @@ def report(
     source: Path,
     out: Path | None = None,
     latex: bool = False,
+    figures: bool = False,
     rows: str | None = None,
 ) -> None:
     """Write the tables of a benchmark: scores, ranks, times and weights."""
@@ -74,4 +76,10 @@ def report(
             lines.append(
                 f"Wrote {count(len(tables), 'table')} as LaTeX; {document} prints all"
             )
+        if figures:
+            progress.phase("drawing figures")
+            drawn, notes = write_figures(source, folder / "figures")
+            number = count(len(drawn) // len(FORMATS), "figure")
+            lines.append(f"Drew {number} in {folder / 'figures'}, as PDF and PNG")
+            lines += notes
     echo("\n".join(lines))

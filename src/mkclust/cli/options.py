@@ -171,6 +171,12 @@ OPTIONS: dict[str, Any] = {
         metavar="DIR", help="Folder with the results of mkclust bench."
     ),
     "out": _output("DIR", "Folder for the results."),
+    "figures": _option(
+        OUTPUT,
+        "",
+        "Also draw weights, times, convergence and ranks, as PDF and PNG.",
+        "--figures",
+    ),
     "latex": _option(OUTPUT, "", "Also write the scores as LaTeX.", "--latex"),
     "rows": _option(
         OUTPUT,

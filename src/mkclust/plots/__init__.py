@@ -14,6 +14,7 @@ from mkclust.plots.matrices import (
     DescriptionDisplay,
     ViewSeparationDisplay,
 )
+from mkclust.plots.ranks import CriticalDifferenceDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.survival import SurvivalDisplay
 from mkclust.plots.tree import ClusterTreeDisplay
@@ -24,6 +25,7 @@ __all__ = [
     "ClassesDisplay",
     "ClusterTreeDisplay",
     "ConvergenceDisplay",
+    "CriticalDifferenceDisplay",
     "DescriptionDisplay",
     "EmbeddingDisplay",
     "HeatmapDisplay",
