@@ -6,7 +6,6 @@ part of the package, and whoever installs an optional package gets a version tha
 
 import argparse
 import hashlib
-import re
 import sys
 import tomllib
 from pathlib import Path
@@ -97,7 +96,7 @@ def recipe(pyproject: dict, archive: Path) -> str:
     }
     return RECIPE.format(
         name=project["name"],
-        version=re.fullmatch(r"[\w]+-(.+)\.tar\.gz", archive.name)[1],
+        version=archive.name.removesuffix(".tar.gz").rpartition("-")[2],
         python=project["requires-python"].removeprefix(">="),
         archive=archive.name,
         sha256=hashlib.sha256(archive.read_bytes()).hexdigest(),

@@ -202,7 +202,8 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
     if not (in_memory(table) or is_foreign(table)):
         blocks = (DaskBlocks if is_dask(table) else Blocks)({name: table})
         return blocks.map(lambda block, _: _is_nan(block[name]).all(axis=1))
-    empty = _is_nan(take_columns(table, np.arange(1)))[:, 0]  # decides for most rows
+    # The first column decides for most rows.
+    empty = np.array(_is_nan(take_columns(table, np.arange(1)))[:, 0])
     if empty.any():
         rows = np.flatnonzero(empty)
         empty[rows] = _is_nan(take(table, rows)).all(axis=1)

@@ -99,7 +99,8 @@ def id_columns(frame: pd.DataFrame) -> list[int]:
         return []
 
     # Most columns have a value twice in the first rows, or a fraction.
-    first = frame.iloc[:FIRST_ROWS].iloc[:, numeric].to_numpy(float, na_value=np.nan)
+    head = frame.iloc[:FIRST_ROWS, numeric]
+    first = head.to_numpy(float, copy=True, na_value=np.nan)
     first[~np.isfinite(first)] = 0.5
     steps = np.diff(np.sort(first, axis=0), axis=0)
     differ = (steps >= 1).all(axis=0) & (first % 1 == 0).all(axis=0)

@@ -460,7 +460,7 @@ def search_key(random_state: Any) -> int:
         return 0
     state: Any = check_random_state(random_state).get_state(legacy=False)["state"]
     entropy = [*state["key"].tolist(), state["pos"]]
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
 
 
 def relax_from(

@@ -251,7 +251,7 @@ class HeatmapDisplay(Display):
             return _Legend(name, list(LEVEL_COLORS), [f"{each}" for each in levels])
         numbers = column.to_numpy(float)
         low, high = np.nanmin(numbers), np.nanmax(numbers)
-        shades = LinearSegmentedColormap.from_list("numbers", NUMBER_COLORS)
+        shades = LinearSegmentedColormap.from_list("numbers", list(NUMBER_COLORS))
         shares = (numbers - low) / max(high - low, np.finfo(float).tiny)
         colors = [
             to_hex(shades(share)) if np.isfinite(share) else MISSING_COLOR
