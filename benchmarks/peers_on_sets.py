@@ -1,13 +1,14 @@
 """Other packages on the sets of `sets.py`, with the true number of clusters.
 
     pip install --no-deps snfpy==0.2.2 imml==0.6.0 control==0.10.2 igraph==1.0.0
-    pip install --no-deps leidenalg==0.12.0 texttable
+    pip install --no-deps leidenalg==0.12.0 texttable mofapy2==0.7.5 h5py
     export MKCLUST_DATA=DATA OMP_NUM_THREADS=1
     python benchmarks/peers_on_sets.py --jobs 2
 
 writes ``results/peers.json``: adjusted Rand index and seconds of every contestant on
 every set, and means. Families have the seeds 1, 2 and 3. Nothing is tuned, and nobody
-sees labels. A contestant that fails on a set has 0 there, and the reason.
+sees labels. A contestant that fails on a set has 0 there, and the reason; so has one that takes longer
+than `LONGEST` seconds.
 
 `peers.py` says what is done to columns. Leiden cuts the graph of the fifteen nearest
 neighbors in the thirty leading principal components of all columns, standardized and
@@ -17,6 +18,7 @@ there are.
 
 import importlib
 import os
+import signal
 import time
 import warnings
 
@@ -32,12 +34,14 @@ from records import JOBS, in_processes, parse, write_record
 from sets import load
 
 COMPONENTS, NEIGHBORS, HALVINGS = 30, 15, 40
+LONGEST = 300  # seconds
 CHOSEN = (
     "k-means, standardized",
     "spectral clustering, neighbors",
     "SNF",
     "NEMO",
     "EE-IMVC",
+    "MOFA, then k-means",
 )
 
 
@@ -87,6 +91,11 @@ CONTESTANTS = {
 }
 
 
+def give_up(number, frame):
+    """End a contestant that takes too long."""
+    raise TimeoutError(f"took longer than {LONGEST} s")
+
+
 def run(contestant, name, seed):
     """Return the row of one contestant on one set."""
     warnings.simplefilter("ignore")
@@ -98,10 +107,14 @@ def run(contestant, name, seed):
     row = {"contestant": contestant, "disturbed": "as they are"}
     row |= {"set": name, "seed": seed}
     started = time.perf_counter()
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LONGEST)
     try:
         labels = CONTESTANTS[contestant](views, len(np.unique(y)), 0)
     except Exception as error:
         return row | {"ari": 0.0, "refused": f"{type(error).__name__}: {error}"[:200]}
+    finally:
+        signal.alarm(0)
     known = np.asarray(labels) >= 0
     ari = adjusted_rand_index(y[known], np.asarray(labels)[known])
     seconds = round(time.perf_counter() - started, 2)
