@@ -34,7 +34,7 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import UNCOVERED
 from mkclust.index import index_of
 from mkclust.parameters import Count, check_parameter
-from mkclust.plots import SurvivalDisplay
+from mkclust.plots import SurvivalDisplay, VariableDisplay
 from mkclust.plots.style import names_of, title_of
 from mkclust.text import did_you_mean, join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
@@ -176,6 +176,26 @@ class Annotation:
         for name in self.survival:
             lines += self._about_hazards(name)
         return "\n".join([*lines, *map(printable, self.untested)])
+
+    def plot(self, variable: str, ax: Any = None) -> SurvivalDisplay | VariableDisplay:
+        """Draw a variable by cluster, in new axes or given ones."""
+        if variable in self.survival:
+            return self.survival[variable].plot(ax)
+        if variable not in self.values:
+            near = did_you_mean(variable, [*self.survival, *self.values])
+            raise ValueError(f"there is no variable {variable!r}{near}")
+        tested = self.table.set_index("variable")["p_adjusted"]
+        note = ""
+        if np.isfinite(tested.get(variable, np.nan)):
+            note = f"p {self.adjusted_text(tested[variable])}"
+        display = VariableDisplay(
+            values=self.values[variable],
+            labels=self.clusters,
+            name=variable,
+            names=self.names,
+            note=note,
+        )
+        return display.plot(ax)
 
     def about_survival(self, name: str) -> list[str]:
         """Return in sentences how clusters differ in survival."""

@@ -18,6 +18,7 @@ from mkclust.plots.ranks import CriticalDifferenceDisplay
 from mkclust.plots.sorted_kernel import SortedKernelDisplay
 from mkclust.plots.survival import SurvivalDisplay
 from mkclust.plots.tree import ClusterTreeDisplay
+from mkclust.plots.variables import VariableDisplay
 from mkclust.plots.weights import KernelWeightsDisplay
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "NumberOfClustersDisplay",
     "SortedKernelDisplay",
     "SurvivalDisplay",
+    "VariableDisplay",
     "ViewSeparationDisplay",
     "plot_fit",
 ]

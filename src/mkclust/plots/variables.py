@@ -1,0 +1,152 @@
+"""One variable by cluster: boxes for numbers, bars for categories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mkclust.linalg import to_host
+from mkclust.plots.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    Display,
+    set_titles,
+    shorten,
+    title_of,
+)
+
+# Of more samples in a cluster, so many are drawn as dots.
+MOST_DOTS = 80
+# Shades of the levels of a category, from the first to the last.
+LIGHTEST, DARKEST = 0.88, 0.25
+
+
+@dataclass(eq=False, kw_only=True)
+class VariableDisplay(Display):
+    """A variable by cluster: boxes and dots for numbers, shares for categories.
+
+    ``annotate(model, table).plot("age")`` makes it. A box reaches from the first to the
+    third quartile, with a line at the median.
+
+    Parameters
+    ----------
+    values : Series or array-like of shape (n,)
+        Numbers, or categories; missing ones are left out.
+    labels : array-like of int of shape (n,)
+        The cluster of each sample; samples labeled -1 are left out.
+    name : str
+        The name of the variable.
+    names : sequence of str, default=None
+        The names of the clusters; None takes their numbers.
+    note : str, default=""
+        Words next to the name, such as a p-value.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        Quartiles of numbers, or shares of categories, with a row for each cluster.
+
+    Examples
+    --------
+    >>> from mkclust.plots import VariableDisplay
+    >>> display = VariableDisplay(
+    ...     values=["I", "II", "II", "II"], labels=[0, 0, 1, 1], name="stage"
+    ... )
+    >>> display.table.to_dict("list")
+    {'I': [0.5, 0.0], 'II': [0.5, 1.0]}
+    """
+
+    values: Any
+    labels: Any
+    name: str
+    names: Sequence[str] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        labels = to_host(self.labels, None)
+        values = pd.Series(self.values).reset_index(drop=True)
+        known = values.notna().to_numpy() & (labels >= 0)
+        self.values = values[known]
+        self.labels = labels[known]
+        is_category = isinstance(values.dtype, pd.CategoricalDtype)
+        self.is_number = not is_category and values.nunique() > 2
+        if self.is_number:
+            self.values = pd.to_numeric(self.values)
+            quartiles = self.values.groupby(self.labels).quantile([0.25, 0.5, 0.75])
+            self.table = quartiles.unstack()
+        else:
+            table = pd.crosstab(self.labels, self.values.to_numpy(), normalize="index")
+            self.table = table.rename_axis(index=None, columns=None)
+
+    def _size(self) -> tuple[float, float]:
+        return 2.3 + 0.32 * len(self.table), 2.5
+
+    def _words(self) -> str:
+        """Return the medians, or that bars are shares, in words."""
+        if not self.is_number:
+            return f"Shares of {self.name} in each cluster."
+        medians = [
+            f"{middle:.3g} in {title_of(cluster, self.names)}"
+            for cluster, middle in self.table[0.5].items()
+        ]
+        return f"Median {self.name}: {', '.join(medians)}."
+
+    def _draw(self, ax: Any) -> None:
+        """Draw boxes or bars of every cluster."""
+        clusters = self.table.index.tolist()
+        if self.is_number:
+            self._draw_boxes(ax, clusters)
+        else:
+            self._draw_bars(ax)
+        titles = [title_of(cluster, self.names, 10) for cluster in clusters]
+        ax.set_xticks(range(len(clusters)), titles, parse_math=False)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["bottom", "left"]].set_color(FAINT)
+        ax.tick_params(labelsize=8, color=FAINT)
+        if max(map(len, titles), default=0) > 4:
+            ax.tick_params(axis="x", rotation=30)
+        title = shorten(self.name)
+        if self.note:
+            title = f"{title} ({self.note})"
+        set_titles(ax, title)
+        ax.title.set(fontsize=9.5, parse_math=False)
+
+    def _draw_boxes(self, ax: Any, clusters: Sequence[int]) -> None:
+        """Draw a box for each cluster, with its samples as dots."""
+        rng = np.random.default_rng(0)
+        for place, cluster in enumerate(clusters):
+            own = self.values[self.labels == cluster].to_numpy(float)
+            color = PALETTE[cluster % len(PALETTE)]
+            ax.boxplot(
+                [own],
+                positions=[place],
+                widths=0.6,
+                showfliers=False,
+                medianprops={"color": color, "linewidth": 2},
+                boxprops={"color": INK, "linewidth": 0.8},
+                whiskerprops={"color": FAINT},
+                capprops={"color": FAINT},
+            )
+            dots = rng.permutation(own)[:MOST_DOTS]
+            offsets = place + rng.uniform(-0.22, 0.22, size=len(dots))
+            ax.scatter(offsets, dots, 5, color, alpha=0.5, linewidths=0)
+
+    def _draw_bars(self, ax: Any) -> None:
+        """Draw the shares of the levels in each cluster, one on the other."""
+        import matplotlib
+
+        places = np.arange(len(self.table))
+        below = np.zeros(len(self.table))
+        levels = list(self.table)
+        shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(len(levels), 2))
+        colors = matplotlib.colormaps["Blues"](shades)
+        for level, color in zip(levels, colors, strict=False):
+            shares = self.table[level].to_numpy()
+            ax.bar(places, shares, 0.75, below, color=color, label=shorten(level, 14))
+            below += shares
+        ax.set_ylim(0, 1)
+        order: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(fontsize=7.5, frameon=False, handlelength=0.9, reverse=True, **order)
