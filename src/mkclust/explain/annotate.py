@@ -120,21 +120,20 @@ class Annotation:
         small = self.table.loc[self.table["p_adjusted"] < SMALL_P, "variable"]
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
-    def p_text(self, value: float) -> str:
-        """Return a p-value, as a bound if no permutation differs as much."""
-        return self._as_bound(value, 1 / (1 + self.n_permutations))
+    def p_text(self, value: float, sign: str = "") -> str:
+        """Return a p-value after a sign, as a bound if no permutation differs as much.
+
+        One smaller than permutations can give is from a distribution.
+        """
+        return _p_text(value, self.n_permutations, sign)
 
     def adjusted_text(self, value: float) -> str:
         """Return an adjusted p-value, as a bound if it is one."""
         is_least = np.isclose(self.table["p_value"], 1 / (1 + self.n_permutations))
         least = self.table.loc[is_least, "p_adjusted"].max()
-        return self._as_bound(value, np.nan_to_num(least))
-
-    def _as_bound(self, value: float, least: float) -> str:
-        """Return a p-value; one smaller than permutations can give is none of them."""
         if value < (1 - ROUNDING) / (1 + self.n_permutations):
             return p_text(value)
-        return p_of_draws(value, least)
+        return p_of_draws(value, np.nan_to_num(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
@@ -251,6 +250,14 @@ class Annotation:
                 ]
             )
         return text_table(rows)
+
+
+def _p_text(value: float, n_permutations: int, sign: str = "") -> str:
+    """Return a p-value after a sign, as a bound if it is the least of permutations."""
+    least = 1 / (1 + n_permutations)
+    if value < (1 - ROUNDING) * least:
+        return p_text(value, sign)
+    return p_of_draws(value, least, sign)
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +386,7 @@ def annotate(
                 labels=clusters,
                 time_name=variable.columns[0],
                 names=names,
-                note=f"log-rank p = {p_of_draws(found.p_value, 0)}",
+                note=f"log-rank p {_p_text(found.p_value, n_permutations, '= ')}",
             )
         known = variable.known & (clusters >= 0)
         compared = _middles(variable, clusters, known, survival.get(name))

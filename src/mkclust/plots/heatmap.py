@@ -131,7 +131,7 @@ class HeatmapDisplay(Display):
         parts = {
             name: part
             for name, part in samples.by_name.items()
-            if samples.kind != "kernels" and _has_features(part, samples.n_samples)
+            if samples.kind != "kernels" and has_features(part, samples.n_samples)
         }
         if not parts:
             raise ValueError(
@@ -328,7 +328,7 @@ def _levels(column: pd.Series) -> list[Any]:
     return []
 
 
-def _has_features(part: Any, n_samples: int) -> bool:
+def has_features(part: Any, n_samples: int) -> bool:
     """Return whether a view holds features, in memory, rather than similarities."""
     is_in_memory = isinstance(part, np.ndarray) or issparse(part)
     return is_in_memory and part.ndim == 2 and part.shape[1] != n_samples

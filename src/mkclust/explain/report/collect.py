@@ -19,14 +19,16 @@ from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
+from mkclust.explain.view_separation import ViewSeparation, view_separation
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated, known_again
 from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
-from mkclust.methods import AgreementKKM
+from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.metrics import agreement_of_labels, scores
 from mkclust.plots.sampling import sample_clusters
+from mkclust.plots.style import names_of
 
 # Entries of kernels for one of several refits, with the slowness of the method.
 MAX_REFITTED = 1.6e7
@@ -34,6 +36,8 @@ MAX_REFITTED = 1.6e7
 MAX_SAMPLES = 2000
 # Entries of kernels, times the slowness of the method, for refits without each of them.
 MAX_DIAGNOSED = 6e7
+# Clusters up to which every two of them are compared view by view.
+MAX_SEPARATED = 12
 # Unstable samples that are listed.
 MOST_LISTED = 25
 
@@ -51,9 +55,37 @@ class ReportData:
     scores: SampleScores
     description: Description | None
     diagnosis: Diagnosis | None
+    separation: ViewSeparation | None  # of clusters by single views
     agreed_ari: float | None  # with the clusters that the views agree on
     stability: Stability | None
     suggestion: NumberOfClusters | None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the clusters, None if they have only numbers."""
+        return names_of(self.model)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The names of the clusters, or their numbers."""
+        return self.names or tuple(map(str, range(int(self.model.n_clusters))))
+
+    @property
+    def is_approximated(self) -> bool:
+        """Whether features stood for the kernels."""
+        return is_approximated(self.model)
+
+    @property
+    def solves_one_problem(self) -> bool:
+        """Whether one eigenproblem is all that the method solves."""
+        return isinstance(self.model, AverageKKM | AgreementKKM)
+
+    @property
+    def verdict(self) -> str:
+        """Which views agree, in words."""
+        if self.agreement is None:
+            return "One kernel alone: there is nothing to compare it with."
+        return self.agreement.verdict(sets_aside=hasattr(self.model, "set_aside_"))
 
     @property
     def labels(self) -> np.ndarray:
@@ -149,6 +181,7 @@ def collect(
 
     description = None
     diagnosis = None
+    separation = None
     agreed_ari = None
     with silence():  # the fit itself has warned
         views = views_of_features(covered, samples)
@@ -156,6 +189,7 @@ def collect(
             description = describe(covered, samples.only(views), n_features=5)
         if len(model.kernel_names_) > 1:
             diagnosis = _diagnosis(covered, samples)
+            separation = _separation(model, X)
             agreed_ari = _agreed_ari(covered, samples)
         return ReportData(
             model=model,
@@ -169,6 +203,7 @@ def collect(
             scores=sample_scores(model),
             description=description,
             diagnosis=diagnosis,
+            separation=separation,
             agreed_ari=agreed_ari,
             stability=_stability(model, X, n_resamples),
             suggestion=_suggestion(covered, samples, alternatives),
@@ -181,6 +216,13 @@ def _diagnosis(model: MultipleKernelClusterer, samples: Any) -> Diagnosis:
     n_entries = (len(model.kernel_names_) * n) ** 2
     quick = n_entries * model.SLOWNESS <= MAX_DIAGNOSED
     return diagnose(model, samples, leave_one_out=quick, max_samples=n)
+
+
+def _separation(model: Any, X: Any) -> ViewSeparation | None:
+    """Return how well each view separates every two clusters, unless they are many."""
+    if not 1 < model.n_clusters <= MAX_SEPARATED:
+        return None
+    return view_separation(model, X, max_samples=min(refit_size(model), 1000))
 
 
 def _annotation(model: MultipleKernelClusterer, given: Any) -> Annotation | None:

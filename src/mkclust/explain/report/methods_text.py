@@ -27,7 +27,6 @@ def methods_paragraph(
     settings: Sequence[str],
     seed: str,
     versions: Mapping[str, str],
-    solves_one_problem: bool,
 ) -> str:
     """Return what was done, in sentences: data, kernels, method, certificate, versions.
 
@@ -43,8 +42,6 @@ def methods_paragraph(
         The random state, as text.
     versions : mapping of str to str
         Versions of the packages.
-    solves_one_problem : bool
-        Whether one eigenproblem is all that the method solves.
     """
     of_graph = hasattr(data.model, "neighbors_")
     sentences = [
@@ -53,7 +50,7 @@ def methods_paragraph(
         *_about_cells(data),
         *_about_missing(data, of_graph),
         *_about_method(data, settings, of_graph),
-        *_about_solution(data, solves_one_problem),
+        *_about_solution(data),
         *_about_clusters(data, seed, of_graph),
         _about_versions(data, versions),
     ]
@@ -226,7 +223,7 @@ def _about_anchors(data: ReportData) -> str:
     return text
 
 
-def _about_solution(data: ReportData, solves_one_problem: bool) -> Iterator[str]:
+def _about_solution(data: ReportData) -> Iterator[str]:
     """Yield the certificate, or whether the method converged."""
     model = data.model
     steps = count(model.n_iter_, "iteration")
@@ -238,7 +235,7 @@ def _about_solution(data: ReportData, solves_one_problem: bool) -> Iterator[str]
             f"The {problem} problem was solved to a certified relative gap of "
             f"{data.gap} ({model.certificate_}) in {steps}."
         )
-    elif not solves_one_problem:
+    elif not data.solves_one_problem:
         end = "was stopped, not converged, after"
         if model.converged_:
             end = "converged after"

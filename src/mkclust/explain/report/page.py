@@ -1,41 +1,31 @@
 """The report of a fit, as a page and as a file."""
 
 import base64
-import csv
 import hashlib
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from mkclust.agreements import p_text
 from mkclust.explain.number_of_clusters import NumberOfClusters
+from mkclust.explain.report.blocks import Page
 from mkclust.explain.report.cautions import cautions
-from mkclust.explain.report.collect import ReportData, collect
+from mkclust.explain.report.cells import cells_of
+from mkclust.explain.report.collect import collect
+from mkclust.explain.report.lead import headline, lead
 from mkclust.explain.report.methods_text import methods_paragraph
+from mkclust.explain.report.sections import run_blocks, sections
 from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
-from mkclust.fit import InductiveClusterer, MultipleKernelClusterer
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.base import COMMON
-from mkclust.fit.same_input import is_approximated
-from mkclust.methods import AgreementKKM, AverageKKM
-from mkclust.text import count, join_words, printable, spreadsheet_text
+from mkclust.fit.inductive import InductiveClusterer
+from mkclust.text import printable
 from mkclust.version import versions
-
-
-class Column(NamedTuple):
-    """A column of a table: title, values, format, meaning, and bars from 0 to 1."""
-
-    title: str
-    values: Any
-    form: Any = ""  # or a function; empty for text
-    meaning: str = ""
-    bars: Any = None
 
 
 def write_report(
@@ -51,10 +41,11 @@ def write_report(
 ) -> Path:
     """Write the report of a model: one HTML file that needs nothing but a browser.
 
-    It holds a verdict, cautions, the clusters, a map of the samples, weights and
-    alignments with the diagnosis of each kernel, what every two views share, the mixed
-    kernel, convergence and certificate, and a methods paragraph. If computations use
-    some of the samples, it says so.
+    It begins with the number of groups and whether they differ in survival, in words,
+    and with how clear and stable they are. A heat map of the samples, which view
+    separates which clusters, survival and other variables, the tree of the clusters and
+    the views follow, and a methods paragraph with its references. Details, such as the
+    certificate, are folded. If computations use some of the samples, it says so.
 
     Parameters
     ----------
@@ -119,23 +110,32 @@ def report_html(
     from mkclust.explain.report.figures import draw_all
 
     data = collect(model, X, y, **options)
-    verdict = "One kernel alone: there is nothing to compare it with."
-    if data.agreement is not None:
-        verdict = data.agreement.verdict(sets_aside=hasattr(model, "set_aside_"))
     parameters = {
         name: _parameter_text(value)
         for name, value in model.get_params(deep=False).items()
     }
     given = model._source.given
     about_views = (*(f"{printable(name)}:" for name in given.names), "precomputed")
-    is_one_eigenproblem = isinstance(model, AverageKKM | AgreementKKM)
     methods = methods_paragraph(
         data,
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
         settings=_own_settings(model),
         seed=parameters["random_state"],
         versions=versions(),
-        solves_one_problem=is_one_eigenproblem,
+    )
+    references = [
+        f"[{number}] {paper}" for number, paper in enumerate(model.REFERENCES, start=1)
+    ]
+    own = f"[{len(references) + 1}] The mkclust developers. mkclust, version "
+    quoted = [methods, *references, f"{own}{versions()['mkclust']}. Software."]
+    page = Page(
+        headline=headline(data),
+        lead=lead(data),
+        cautions=cautions(data, data.verdict, warned),
+        sections=sections(
+            data, draw_all(data), quoted, run_blocks(parameters, versions())
+        ),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
     folder = files(__package__)
     css = folder.joinpath("page.css").read_text()
@@ -143,39 +143,12 @@ def report_html(
     # The content security policy allows the style and the script by their hashes.
     digests = [hashlib.sha256(each.encode()).digest() for each in (css, js)]
     return environment.get_template("page.html.j2").render(
-        data=data,
-        model=model,
-        verdict=verdict,
-        cautions=cautions(data, verdict, warned),
-        methods=methods,
-        is_approximated=is_approximated(model),
-        is_one_eigenproblem=is_one_eigenproblem,
-        Column=Column,
-        p_text=p_text,
-        pictures=draw_all(data),
-        labels_csv=_as_base64(_labels_csv(data)),
-        parameters=parameters,
-        versions=versions(),
-        seconds=getattr(model, "fit_seconds_", None),
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        page=page,
+        rows=cells_of,
         css=css,
         js=js,
-        hashes=[f"sha256-{_as_base64(digest)}" for digest in digests],
+        hashes=[f"sha256-{base64.b64encode(each).decode()}" for each in digests],
     )
-
-
-def _labels_csv(data: ReportData) -> bytes:
-    """Return ids and clusters as the bytes of a table."""
-    ids = [spreadsheet_text(name) for name in data.ids]
-    table = pd.DataFrame({"id": ids, "cluster": data.labels})
-    # Quotes around all ids: some versions of Python leave a carriage return without
-    # them.
-    text = table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _as_base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def load_environment() -> Any:
@@ -188,7 +161,7 @@ def load_environment() -> Any:
             f"a report needs {error.name}; install it with: "
             'pip install "mkclust[report]"'
         ) from error
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("mkclust.explain", "report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -197,10 +170,6 @@ def load_environment() -> Any:
         # Control characters, such as the null of a damaged file, would spoil the page.
         finalize=_shown,
     )
-    environment.globals |= {"count": count, "join_words": join_words, "zip": zip}
-    environment.filters["take"] = lambda index, values: values[index]
-    environment.filters["lower_first"] = lambda text: text[:1].lower() + text[1:]
-    return environment
 
 
 def _shown(value: Any) -> Any:
