@@ -68,7 +68,7 @@ class ReportData:
     @property
     def titles(self) -> tuple[str, ...]:
         """The names of the clusters, or their numbers."""
-        return self.names or tuple(map(str, range(int(self.model.n_clusters))))
+        return self.names or tuple(map(str, range(int(self.model.n_clusters_))))
 
     @property
     def is_approximated(self) -> bool:
@@ -220,7 +220,7 @@ def _diagnosis(model: MultipleKernelClusterer, samples: Any) -> Diagnosis:
 
 def _separation(model: Any, X: Any) -> ViewSeparation | None:
     """Return how well each view separates every two clusters, unless they are many."""
-    if not 1 < model.n_clusters <= MAX_SEPARATED:
+    if not 1 < model.n_clusters_ <= MAX_SEPARATED:
         return None
     return view_separation(model, X, max_samples=min(refit_size(model), 1000))
 

@@ -66,7 +66,7 @@ def lead(data: ReportData) -> list[str]:
         )
     if data.suggestion is not None:
         answer = data.suggestion.verdict().partition(". ")[0]
-        k = int(data.model.n_clusters)
+        k = int(data.model.n_clusters_)
         own = "" if k == data.suggestion.n_clusters else f"; this fit has {k}"
         found.append(f"{answer}{own}.")
     found.append(data.verdict)
