@@ -86,6 +86,13 @@ def adding_a_method(names):
     assert names["Powered"](strength=0.0).fit(names["views"]).weights_.std() < 1e-12
 
 
+def cells(names):
+    assert names["model"].n_clusters_ == 6
+    score = names["adjusted_rand_index"]
+    assert score(names["types"], names["model"].labels_) > 0.95
+    assert score(names["types"], names["alone"].labels_) < 0.8
+
+
 CLAIMS = (
     quick_start,
     your_own_tables,
@@ -100,6 +107,7 @@ CLAIMS += (
     large_data,
     reproducing_the_paper,
     adding_a_method,
+    cells,
 )
 # What each lesson claims, by the name of its file.
 LESSONS = {
@@ -115,7 +123,7 @@ def test_every_lesson_is_tested():
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_runs_and_what_it_says_is_so(name, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
-    pytest.importorskip("pandas")
+    pytest.importorskip("mudata")
     monkeypatch.chdir(tmp_path)
     matplotlib.use("agg")
     try:
