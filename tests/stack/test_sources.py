@@ -72,3 +72,16 @@ def test_a_source_of_rows_of_a_wrong_shape_is_at_fault():
 
     with pytest.raises(ValueError, match="the source of the rows is at fault"):
         as_stack(Wrong(integer_kernels()))
+
+
+def test_entries_that_are_not_finite_are_named_by_their_rows():
+    kernels = integer_kernels()
+    kernels[1, 5, 7] = kernels[1, 7, 5] = np.nan
+    with pytest.raises(
+        ValueError, match=r"kernel 2.*1 entries are NaN|kernel.*NaN"
+    ) as found:
+        as_stack(Rows(kernels))
+    assert "infinite, in rows 0 to " in str(found.value)
+    assert "{" not in str(found.value)
+    with pytest.raises(ValueError, match="2 entries are NaN or infinite; drop"):
+        as_stack(list(kernels))

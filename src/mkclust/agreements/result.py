@@ -115,7 +115,9 @@ class Agreement:
     def limits_in_words(self) -> str:
         """Return the limit of the p-values, or the smallest and the largest of them."""
         others = self._are_other_views
-        limits = self.limits[others] if others.any() else self.limits
+        limits = self.limits
+        if others.any():
+            limits = limits[others]
         words = dict.fromkeys(limit_text(each) for each in (limits.min(), limits.max()))
         return " to ".join(words)
 
@@ -157,7 +159,9 @@ class Agreement:
     @cached_property
     def chosen(self) -> list[int]:
         """The included kernels: those of the first group, or all without a group."""
-        return list(self.groups[0]) if self.groups else list(range(len(self.names)))
+        if self.groups:
+            return list(self.groups[0])
+        return list(range(len(self.names)))
 
     @property
     def set_aside(self) -> tuple[str, ...]:
@@ -275,10 +279,10 @@ class Agreement:
 
     def _about_no_agreement(self) -> str:
         p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
-        q, n_views = self.closest(p), self.n_independent_views
-        who = (
-            "The two views do not" if n_views == 2 else f"No two of the {n_views} views"
-        )
+        q = self.closest(p)
+        who = f"No two of the {self.n_independent_views} views"
+        if self.n_independent_views == 2:
+            who = "The two views do not"
         return (
             f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for "
             f"{self.names[p]} and {self.names[q]}; the limit for "
@@ -297,17 +301,18 @@ class Agreement:
         agree = f"views agree (p {p_text(largest, '<= ')})"
         how_many = f"{n_chosen} of {n}"
         if n_chosen == n:
-            how_many = "Both" if n == 2 else f"All {n}"
+            how_many = f"All {n}"
+        if n_chosen == n == 2:
+            how_many = "Both"
+
         if len(groups) > 1:
-            which = (
-                "The first is used, the others are set aside"
-                if sets_aside
-                else "All are used"
-            )
+            which = "All are used"
+            if sets_aside:
+                which = "The first is used, the others are set aside"
             found = [
                 f"{len(groups)} groups of {agree}, but not clearly with each other: "
+                f"{'; '.join(listed)}. {which}."
             ]
-            found[0] += f"{'; '.join(listed)}. {which}."
         elif len(groups[0]) == len(self.names):
             found = [f"{how_many} {agree}."]
         else:
@@ -315,16 +320,21 @@ class Agreement:
         if not self.shares.all():
             lone = np.flatnonzero(~self.shares).tolist()
             limits = [limit_text(evidence[p].limit) for p in lone]
-            is_one = len(set(limits)) == 1
+            # A limit that all have in common is said once.
+            own = [f"; the limit is {limit}" for limit in limits]
+            shared = ""
+            if len(set(limits)) == 1:
+                shared = own[0]
+                own = [""] * len(lone)
             others = [
-                f"{self.names[p]} (p {p_text(evidence[p].p_value, '= ')}"
-                f"{'' if is_one else f'; the limit is {limit}'})"
-                for p, limit in zip(lone, limits, strict=True)
+                f"{self.names[p]} (p {p_text(evidence[p].p_value, '= ')}{limit})"
+                for p, limit in zip(lone, own, strict=True)
             ]
-            end = f"; the limit is {limits[0]}." if is_one else "."
+            what = "Used"
+            if sets_aside:
+                what = "Set aside"
             found.append(
-                f"{'Set aside' if sets_aside else 'Used'} without clear agreement: "
-                f"{join_words(others)}{end}"
+                f"{what} without clear agreement: {join_words(others)}{shared}."
             )
         return found
 
@@ -371,7 +381,10 @@ class Agreement:
         of these.
         """
         is_elsewhere = self.shares[p] and p not in self.chosen
-        q = self.closest(p, among=self.chosen if is_elsewhere else None)
+        among = None
+        if is_elsewhere:
+            among = self.chosen
+        q = self.closest(p, among)
         return Evidence(
             self.names[q], float(self.p_values[p, q]), float(self.limits[p, q])
         )

@@ -151,7 +151,7 @@ def _names(text: str | None, k: Any) -> dict[int, str]:
     return found
 
 
-def _name(model: Any, titles: dict[int, str]) -> None:
+def _name(model: MultipleKernelClusterer, titles: dict[int, str]) -> None:
     """Give clusters their names; those of others than there are never cost a fit."""
     try:
         name_clusters(model, titles)

@@ -55,8 +55,11 @@ def suggest(
     picture: Path | None = None,
 ) -> None:
     """Say which number of clusters fits best, and how strong the evidence is."""
-    first = 2 if first is None and last is not None else first
-    k_values = None if first is None else range(first, (last or max(25, first)) + 1)
+    if first is None and last is not None:
+        first = 2
+    k_values = None
+    if first is not None:
+        k_values = range(first, (last or max(25, first)) + 1)
     if k_values is not None and not k_values:
         raise CommandError(
             f"--from {first} --to {last}: there is no number between them"

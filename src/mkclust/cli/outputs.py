@@ -98,7 +98,9 @@ def check_output(kind: str, path: Path | None) -> None:
         for module in modules:
             import_module(module)
     except ImportError as error:
-        extra = "plot" if kind == "picture" else kind
+        extra = kind
+        if kind == "picture":
+            extra = "plot"
         advice = f'pip install "mkclust[{extra}]"'
         raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
 
@@ -243,8 +245,10 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     if suggestion is None:
         return None
     record = {name: getattr(suggestion, name) for name in SUGGESTED}
-    tests = None if suggestion.tests is None else asdict(suggestion.tests)
-    return record | {"tests": tests}
+    record["tests"] = None
+    if suggestion.tests is not None:
+        record["tests"] = asdict(suggestion.tests)
+    return record
 
 
 def strict_json(record: Any) -> str:
@@ -258,8 +262,10 @@ def strict_json(record: Any) -> str:
 
 def show(record: Any, lines: Sequence[str], request: Request) -> None:
     """Print a record as JSON, or else lines unless nothing is to be printed."""
-    if request.as_json or not request.quiet:
-        echo(strict_json(record) if request.as_json else "\n".join(lines))
+    if request.as_json:
+        echo(strict_json(record))
+    elif not request.quiet:
+        echo("\n".join(lines))
 
 
 def _as_json(value: Any) -> Any:

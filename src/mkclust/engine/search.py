@@ -174,8 +174,11 @@ def _search_in_steps(
         and problem.tol >= 1e-11
         and stack.is_safe_in_single
     )
-    copy = stack.held(True) if in_single else None
-    mixes = Mixes(problem, copy or stack, "float32" if in_single else "float64")
+    copy = None
+    mixes = Mixes(problem, stack, "float64")
+    if in_single:
+        copy = stack.held(True)
+        mixes = Mixes(problem, copy or stack, "float32")
     X = relax(
         mixes(weights),
         problem.n_clusters,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
@@ -56,32 +57,40 @@ class NullDraws:
         self._kernels = [
             to_host(observed_part(each).kernel.dense()) for each in stack.kernels
         ]
-        self._missing = missing = None if observed is None else ~observed
+        self._missing = None
+        if observed is not None:
+            self._missing = ~observed
         self.n_views = len(
             {view for view, share in zip(stack.views, shares, strict=True) if share}
         )
+
+        missing = self._missing
         self._is_rows = _can_be_drawn(samples, model)
         if self._is_rows:
-            parts, missing = (
-                [to_host(view) for view in samples.views.values()],
-                samples.missing,
-            )
+            parts = [to_host(view) for view in samples.views.values()]
+            missing = samples.missing
         else:
             inner = [gaussian_inner_products(K) for K in self._kernels]
             self._is_gaussian = [each is not None for each in inner]
-            parts = [
-                K if G is None else G for K, G in zip(self._kernels, inner, strict=True)
-            ]
-        self._rotated, K = [], mix(stack, shares)
+            parts = list(self._kernels)
+            for p, products in enumerate(inner):
+                if products is not None:
+                    parts[p] = products
+
+        K = mix(stack, shares)
+        self._rotated = []
         for v, part in enumerate(parts):
-            some = (
-                np.arange(len(K)) if missing is None else np.flatnonzero(~missing[:, v])
-            )
+            some = np.arange(len(K))
+            if missing is not None:
+                some = np.flatnonzero(~missing[:, v])
             # For the covariance alone, a sample that a view lacks is the most similar
             # one of it.
             places = np.argmax(K[:, some], axis=1)
             places[some] = np.arange(len(some))
-            block = part[places] if self._is_rows else part[np.ix_(places, places)]
+            if self._is_rows:
+                block = part[places]
+            else:
+                block = part[np.ix_(places, places)]
             self._rotated.append((some, block))
 
     def cloud(self, rng: np.random.Generator) -> Float:
@@ -107,13 +116,13 @@ class NullDraws:
         if self._is_rows:
             samples = replace(self._samples, parts=drawn)
             return mix(open_stack(self._model, samples), self._shares)
-        products = (
-            P @ R[some].T for P, (some, _) in zip(drawn, self._rotated, strict=True)
-        )
-        each = zip(products, self._kernels, self._is_gaussian, strict=True)
-        return self._mix(
-            [_gaussian(P, K[0, 0]) if gaussian else P for P, K, gaussian in each]
-        )
+        kernels = []
+        for p, (some, _) in enumerate(self._rotated):
+            products = drawn[p] @ R[some].T
+            if self._is_gaussian[p]:
+                products = _gaussian(products, self._kernels[p][0, 0])
+            kernels.append(products)
+        return self._mix(kernels)
 
     def shuffled(self, rng: np.random.Generator) -> Float:
         """Return the mix with the samples of every view shuffled, centered, (n, n)."""
@@ -140,7 +149,9 @@ def _can_be_drawn(samples: Samples, model: MultipleKernelClusterer) -> bool:
     if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
     bank = model.kernels.fit(samples)
-    asked = bank.rules if isinstance(bank.rules, Mapping) else {}
+    asked: Mapping[str, Any] = {}
+    if isinstance(bank.rules, Mapping):
+        asked = bank.rules
     return all(
         RULES[kind].takes_any_numbers
         and getattr(asked.get(name), "preprocess", None) is None
@@ -161,4 +172,6 @@ def gaussian_inner_products(K: Float) -> Float | None:
         return None
     inner = centered(np.log(K / diagonal[0]))
     values = eigvalsh(inner)
-    return inner if values[0] >= -TOLERANCE * max(values[-1], 0) else None
+    if values[0] < -TOLERANCE * max(values[-1], 0):
+        return None
+    return inner

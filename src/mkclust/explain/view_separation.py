@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from mkclust.exceptions import silence
 from mkclust.explain.diagnose import exact_kernels
 from mkclust.explain.fitted import check_fitted
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import known_again
 from mkclust.linalg import to_host
 from mkclust.parameters import Count, check_parameter
@@ -130,7 +131,11 @@ class ViewSeparation:
 
 
 def view_separation(
-    model: Any, X: Any, *, max_samples: int = 1000, random_state: int = 0
+    model: MultipleKernelClusterer,
+    X: Any,
+    *,
+    max_samples: int = 1000,
+    random_state: int = 0,
 ) -> ViewSeparation:
     r"""Say how well each view alone tells every two clusters from each other.
 

@@ -236,9 +236,13 @@ class KernelBank(TransformerMixin, Parameters):
             digest = fingerprint(view)
             if digest is None:
                 is_counts = isinstance(preparation, LogTfIdf | CountComponents)
-                view = (
-                    as_csr(view) if is_counts and _is_wide(view) else copy_array(view)
-                )
+                if is_counts and _is_wide(view):
+                    view = as_csr(view)
+                else:
+                    view = copy_array(view)
+            formulas = of_bank
+            if rule.formula is not None:
+                formulas = (rule.formula,)
             each = ViewKernels(
                 name=name,
                 view=view,
@@ -246,7 +250,7 @@ class KernelBank(TransformerMixin, Parameters):
                 fingerprint=digest,
                 kind=rule.kind,
                 preparation=preparation,
-                formulas=of_bank if rule.formula is None else (rule.formula,),
+                formulas=formulas,
             )
             learned.append(self._with_neighborhoods(each.learn()))
             warn_of_kernels(learned[-1])
@@ -279,8 +283,9 @@ class KernelBank(TransformerMixin, Parameters):
         found = [each for view in views for each in view.neighborhoods]
         self.neighborhoods_ = {p: N for p, N in enumerate(found) if N is not None}
         self.n_features_in_ = sum(view.view.shape[1] for view in views)
-        single = all(precision_of(view.view) == "float32" for view in views)
-        self._precision = "float32" if single else "float64"
+        self._precision = "float64"
+        if all(precision_of(view.view) == "float32" for view in views):
+            self._precision = "float32"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with neighborhoods, if they are asked for or by its rule."""
@@ -365,10 +370,9 @@ class KernelBank(TransformerMixin, Parameters):
             holds the training views.
         """
         views = self._read_new(X)
-        is_training = all(
-            are_equal_rows(views[each.name], each.view) for each in self._views
-        )
-        return self._kernels(None if is_training else views)
+        if all(are_equal_rows(views[each.name], each.view) for each in self._views):
+            return self._kernels(None)
+        return self._kernels(views)
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new)."""
@@ -432,8 +436,12 @@ class KernelBank(TransformerMixin, Parameters):
             return source
         # Sparse matrices are on the host: kernels on a device are all written out
         # there.
-        written = source if dense and is_foreign(known) else source.only(dense)
-        fewer = "" if new_views is None else ", or pass fewer new samples at a time"
+        written = source
+        if not (dense and is_foreign(known)):
+            written = source.only(dense)
+        fewer = ""
+        if new_views is not None:
+            fewer = ", or pass fewer new samples at a time"
         require_memory(
             int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
             f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
@@ -443,11 +451,13 @@ class KernelBank(TransformerMixin, Parameters):
         entries = written.all_rows()
         if written.n_kernels == len(kernels):
             return entries
-        following = iter(entries if dense else ())
-        return [
-            source.of_neighborhoods(p) if kernel.share == 1 else next(following)
-            for p, kernel in enumerate(kernels)
-        ]
+        found: list[Any] = [None] * len(kernels)
+        for p, kernel in enumerate(kernels):
+            if kernel.share == 1:
+                found[p] = source.of_neighborhoods(p)
+        for place, p in enumerate(dense):
+            found[p] = entries[place]
+        return found
 
     def planned_shape(self, X: Any) -> tuple[int, int, np.dtype]:
         """Return the most kernels of views, the samples, and their type, by shapes."""
@@ -457,7 +467,9 @@ class KernelBank(TransformerMixin, Parameters):
         for part in samples.parts:
             for dtype in getattr(part, "dtypes", [getattr(part, "dtype", "")]):
                 single = single and str(dtype).lower().endswith("float32")
-        dtype = np.dtype("float32" if single and self.neighbors is None else "float64")
+        dtype = np.dtype("float64")
+        if single and self.neighbors is None:
+            dtype = np.dtype("float32")
         return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
@@ -468,8 +480,9 @@ class KernelBank(TransformerMixin, Parameters):
         for each in self._views:
             reason = None
             if self.rules is not None:
-                is_recognized = requests[each.name].kernel == "auto"
-                reason = each.rule.why if is_recognized else "asked for"
+                reason = "asked for"
+                if requests[each.name].kernel == "auto":
+                    reason = each.rule.why
             lines.append(printable(each.explain(reason)))
         return "\n".join(lines)
 

@@ -259,8 +259,10 @@ class GivenSimilarity(GivenMatrix):
         n = len(known)
         if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
             # Equal but for rounding from the order of summation.
-            is_constant = np.ptp(known) <= 64 * EPS * np.abs(known).max()
-            known = np.full(rows.shape[0], known[0] if is_constant else np.nan)
+            shared = np.nan
+            if np.ptp(known) <= 64 * EPS * np.abs(known).max():
+                shared = known[0]
+            known = np.full(rows.shape[0], shared)
         return to_device(known, dense_rows(rows[:1, :]), "float64")
 
 
@@ -324,7 +326,10 @@ class Formula:
 
     def entries(self, compared: Array) -> Array:
         """Return the kernel, given the values of its measure."""
-        power = base = compared + self.offset if self.offset else compared
+        base = compared
+        if self.offset:
+            base = compared + self.offset
+        power = base
         for _ in range(self.degree - 1):  # repeated products are faster than a power
             power = power * base
         return power
@@ -346,7 +351,9 @@ class Exponential(Formula):
 
 def polynomial(offset: float, degree: int) -> Formula:
     """Return the polynomial kernel of an offset and a degree."""
-    added = f"{offset:g}+" if offset else ""
+    added = ""
+    if offset:
+        added = f"{offset:g}+"
     return Formula(f"polynomial {added}xy ^{degree}", "product", offset, degree)
 
 
@@ -389,7 +396,7 @@ def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, 
     for offset, degree in polynomials:
         formulas.append(polynomial(float(offset), int(degree)))
     if linear is not None:
-        formulas.append(LINEAR if linear == "linear" else COSINE)
+        formulas.append({"linear": LINEAR, "cosine": COSINE}[linear])
     if not formulas:
         problem = "widths and polynomials are empty and linear is None"
         raise ValueError(f"{problem}, which leaves no kernel; ask for at least one.")

@@ -349,15 +349,19 @@ def kind_of(profile: ViewProfile, scale: str = "auto") -> ViewRule:
 def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
     """Return the request for each view by the rules of a `KernelBank`."""
     if not isinstance(rules, Mapping):
-        of_all = {None: "gaussian", "kind": "auto"}
-        is_name = rules is None or isinstance(rules, str)
-        asked = of_all.get(rules, rules) if is_name else rules
+        asked = rules
+        if rules is None:
+            asked = "gaussian"
+        elif isinstance(rules, str) and rules == "kind":
+            asked = "auto"
         rules = dict.fromkeys(names, asked)
     _check_names("rule", rules, names)
     requests = {}
     for name in names:
         request = rules.get(name, "auto")
-        requests[name] = request if isinstance(request, view) else view(kernel=request)
+        if not isinstance(request, view):
+            request = view(kernel=request)
+        requests[name] = request
 
     for name, request in requests.items():
         transformer = request.preprocess
@@ -395,7 +399,9 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
 
 def check_scale(scale: Any) -> None:
     """Refuse what ``scale`` cannot be for any views."""
-    scales = scale.values() if isinstance(scale, Mapping) else [scale]
+    scales = [scale]
+    if isinstance(scale, Mapping):
+        scales = list(scale.values())
     for each in scales:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
@@ -408,11 +414,15 @@ def choose_rules(
     rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, tuple[ViewRule, Preparation]]:
     """Return the rule and preparation of every view, perhaps only of its rows."""
-    scales = scale if isinstance(scale, Mapping) else dict.fromkeys(views, scale)
+    scales = scale
+    if not isinstance(scale, Mapping):
+        scales = dict.fromkeys(views, scale)
     _check_names("scale", scales, views)
     chosen = {}
     for name, request in requests_of(rules, views).items():
-        n_samples = None if of_rows else views[name].shape[0]
+        n_samples = None
+        if not of_rows:
+            n_samples = views[name].shape[0]
         its_scale = scales.get(name, "auto")
         chosen[name] = _choose(name, request, its_scale, views[name], n_samples)
     return chosen
@@ -442,8 +452,9 @@ def _choose(
                 f"View {name!r} cannot have the kernel {rule.kind!r}, which {problem}; "
                 f"{advice}."
             )
-    is_scaled = scale in SCALES and rule.has_units
-    kind_of_preparation = SCALES[scale] if is_scaled else rule.preparation
+    kind_of_preparation = rule.preparation
+    if scale in SCALES and rule.has_units:
+        kind_of_preparation = SCALES[scale]
     if kind_of_preparation is Logarithm and ViewProfile(rows, n_samples).lowest < 0:
         raise ValueError(
             f"View {name!r} cannot have scale='log', which takes no negative entries: "

@@ -30,8 +30,12 @@ def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -
     if not lost.any():
         return
     column = int(lost.argmax())
-    more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
-    or_double = ", or pass them in float64" if dtype == "float32" else ""
+    more = ""
+    if lost.sum() > 1:
+        more = f" and {lost.sum() - 1} more"
+    or_double = ""
+    if dtype == "float32":
+        or_double = ", or pass them in float64"
     warn(
         f"View {name!r}: {_column_name(columns, column)}{more} may have lost the "
         f"differences between samples: values of about {largest[column]:.3g} are "
@@ -57,7 +61,7 @@ def _about_rows(view: ViewKernels) -> Iterator[str]:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         variances = sampled_rows(view.view).var(axis=0)
-        share = float(variances.max() / variances.sum()) if variances.any() else 0.0
+        share = float(variances.max() / (variances.sum() or 1.0))
     # It outweighs all others together, as one of two always does.
     if share > 0.5 and len(variances) > 2:
         yield (
@@ -85,7 +89,9 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
         entries = to_host(formula.entries(compared))
         problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
     if all(problems):
-        many = "" if len(problems) == 1 else f"all {len(problems)} kernels, the first "
+        many = ""
+        if len(problems) > 1:
+            many = f"all {len(problems)} kernels, the first "
         yield f"{many}{view.formulas[0].name!r}, {problems[0]}"
 
 

@@ -19,6 +19,7 @@ from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import silence
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import UNCOVERED, warn_of_uncovered
 from mkclust.fit.missingness import measure_missingness
 from mkclust.fit.neighborhoods import orthonormalized, stacked
@@ -43,7 +44,9 @@ def needs_anchors(samples: Samples, n_anchors: int) -> bool:
     return samples.n_samples not in samples.n_features
 
 
-def learn_from_anchors(model: Any, samples: Samples) -> dict[str, Any]:
+def learn_from_anchors(
+    model: MultipleKernelClusterer, samples: Samples
+) -> dict[str, Any]:
     """Return what is learned of samples that are too many to be anchors all."""
     blocks = as_blocks(samples)
     # Samples among which the views that agree are found, before anchors are drawn by
@@ -70,14 +73,14 @@ def drawn_part(samples: Samples, count: int) -> Samples:
     return samples.held(blocks.take(numbers), numbers)
 
 
-def model_of(model: Any, samples: Samples) -> Any:
+def model_of(model: MultipleKernelClusterer, samples: Samples) -> Any:
     """Return a model of samples, all of which are anchors."""
     fitted = clone(model)
     vars(fitted).update(learn(fitted, samples))
     return fitted
 
 
-def views_in_use(model: Any, samples: Samples) -> list[str]:
+def views_in_use(model: MultipleKernelClusterer, samples: Samples) -> list[str]:
     """Return the views that are not set aside, in their order."""
     unused = set(model._source.unused(model))
     return [name for name in samples.names if name not in unused]
@@ -136,7 +139,7 @@ def memberships_of(fitted: Any, part: Samples) -> tuple[list[list[Any]], np.ndar
     return found, state
 
 
-def kept_samples(model: Any) -> Samples:
+def kept_samples(model: MultipleKernelClusterer) -> Samples:
     """Return the views that a model has kept, if all samples of the fit are anchors."""
     bank = getattr(model, "bank_", None)
     if bank is None or hasattr(model, "anchors_"):
@@ -149,7 +152,7 @@ def kept_samples(model: Any) -> Samples:
     return replace(model._source.given, parts=tuple(bank.views_.values()))
 
 
-def graph_of(model: Any, samples: Samples) -> Graph:
+def graph_of(model: MultipleKernelClusterer, samples: Samples) -> Graph:
     """Return the graph of samples by the lists of the anchors of a fit."""
     source, n = model._source, samples.n_samples
     parts: Iterable[Samples] = [samples]

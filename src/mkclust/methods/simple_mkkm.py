@@ -78,7 +78,7 @@ def solve_simple_mkkm(
 
 
 def solve_reduced_gradient(
-    stack: Any,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-6,

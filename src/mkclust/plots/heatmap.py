@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from mkclust.index import has_ids, match_rows
 from mkclust.linalg import to_host
+from mkclust.plots.model import FittedModel
 from mkclust.plots.sampling import sample_clusters
 from mkclust.plots.style import (
     BLUE,
@@ -119,7 +120,7 @@ class HeatmapDisplay(Display):
     @classmethod
     def _read(
         cls,
-        model: Any,
+        model: FittedModel,
         X: Any,
         annotation: Any = None,
         n_features: int = 30,
@@ -412,7 +413,7 @@ def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _read_annotation(model: Any, given: Any) -> pd.DataFrame | None:
+def _read_annotation(model: FittedModel, given: Any) -> pd.DataFrame | None:
     """Return variables in the order of the samples, whatever holds them."""
     if given is None:
         return None

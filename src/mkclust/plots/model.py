@@ -59,6 +59,10 @@ class FittedModel(Protocol):
     def agreement_(self) -> SharedByViews:
         """What the views share."""
 
+    @property
+    def _source(self) -> Any:
+        """How the samples of the fit are read again."""
+
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
         """Return the similarities by which samples are clustered, (s, s)."""
 

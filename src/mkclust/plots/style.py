@@ -126,7 +126,7 @@ def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> 
     ax.set_ylabel(y, fontsize=9.5, color=INK)
 
 
-def names_of(model: Any) -> tuple[str, ...] | None:
+def names_of(model: FittedModel) -> tuple[str, ...] | None:
     """Return the names of the clusters of a model, None if nobody has given any."""
     return getattr(model, "cluster_names_", None)
 

@@ -146,7 +146,9 @@ def as_stack(
                 centered = _normalized(centered, label, has)
             standardized.append(centered)
 
-    view_numbers = tuple(range(len(names)) if views is None else views)
+    view_numbers = tuple(range(len(names)))
+    if views is not None:
+        view_numbers = tuple(views)
     if samples.missing is not None:
         observed = [has for each in given for has in each.observed]
         standardized = _observed(standardized, observed, samples.n_samples, views, fill)
@@ -210,10 +212,14 @@ def _observed(
     """Return kernels over all samples, of which some are missing from them."""
     # Kernels of one view, or given ones with the same samples, share their map.
     shared: dict[Any, SampleMap] = {}
-    scale = np.ones(n_samples) if fill == "rescale" else None
+    scale = None
+    if fill == "rescale":
+        scale = np.ones(n_samples)
     mapped: list[Kernel] = []
     for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
-        key = has.tobytes() if views is None else (views[p], has.tobytes())
+        key: Any = has.tobytes()
+        if views is not None:
+            key = (views[p], has.tobytes())
         if key not in shared:
             shared[key] = SampleMap(has, n_samples, scale)
         mapped.append(Observed(kernel, shared[key]))
@@ -222,7 +228,9 @@ def _observed(
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
     """Return kernels with those that are to be streamed as sources of rows."""
-    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
+    asked = f"psd={psd!r}"
+    if psd == "error":
+        asked = "streamed=False"
     is_source = any(isinstance(part, Source) for part in parts)
     if (streamed or is_source) and (streamed is False or psd != "error"):
         raise ValueError(

@@ -72,7 +72,9 @@ def check_shapes(
     size = 0
     for kernel, label, has in zip(kernels, labels, observed, strict=True):
         n = getattr(kernel, "n_samples", None)  # of `Kernel` objects and sources
-        shape = tuple(kernel.shape) if n is None else (n, n)
+        shape = (n, n)
+        if n is None:
+            shape = tuple(kernel.shape)
         if len(shape) != 2:
             raise ValueError(
                 f"{label} has the shape {shape}: a kernel has two dimensions"
@@ -100,7 +102,7 @@ def row_sums(matrix: Array, label: str) -> Array:
     if is_foreign(matrix):
         xp = namespace(matrix)
         parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in _row_blocks(matrix)]
-        sums = xp.concat(parts) if parts else zeros((0,), matrix)
+        sums = xp.concat([zeros((0,), matrix), *parts])
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             if type(matrix) is np.ndarray and matrix.dtype == np.float64:
@@ -121,7 +123,7 @@ def nonfinite_error(blocks: Iterable[Array], label: str, where: str = "") -> Val
         )
     return ValueError(
         f"{label} contains NaN or infinity: {n_bad} entries are NaN or "
-        "infinite{where}; drop those samples or repair the kernel"
+        f"infinite{where}; drop those samples or repair the kernel"
     )
 
 
@@ -132,9 +134,11 @@ def symmetrized(matrix: Array, label: str) -> Array:
     """
     if isinstance(matrix, FactoredMatrix):
         return matrix
-    is_sparse = scipy.sparse.issparse(matrix)
     xp = namespace(matrix)
-    difference = abs(matrix - matrix.T).max() if is_sparse else _asymmetry(matrix)
+    if scipy.sparse.issparse(matrix):
+        difference = abs(matrix - matrix.T).max()
+    else:
+        difference = _asymmetry(matrix)
     if not difference:
         return matrix
     largest = max(
@@ -148,7 +152,7 @@ def symmetrized(matrix: Array, label: str) -> Array:
         )
     if not difference > 1e-13 * largest:
         return matrix
-    if not is_sparse:
+    if not scipy.sparse.issparse(matrix):
         require_memory(
             matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
             f"{label} is not quite symmetric, and a symmetric copy of it",
@@ -183,12 +187,16 @@ def learn_centering(
 ) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
-    standardization = Standardization(diagonal, row_means if center else None)
+    standardization = Standardization(diagonal)
+    if center:
+        standardization = Standardization(diagonal, row_means)
     xp = namespace(diagonal)
     typical = float(xp.mean(xp.abs(diagonal)))
 
     # Entries much smaller than the diagonal must also keep their digits.
-    number_type = np.float32 if kernel.precision > 1e-10 else np.float64
+    number_type: Any = np.float64
+    if kernel.precision > 1e-10:
+        number_type = np.float32
     smallest = float(np.finfo(number_type).smallest_normal)
     if 0 < typical < smallest / kernel.precision:
         raise ValueError(
@@ -201,7 +209,10 @@ def learn_centering(
         # An indefinite kernel may have a zero diagonal and other nonzero entries.
         sizes = xp.abs(diagonal) + xp.abs(row_means)
     if float(xp.mean(xp.abs(sizes))) <= 1e3 * kernel.precision * typical:
-        raise ValueError(f"{label} is {nothing_left(typical if center else 0)}")
+        size = 0.0
+        if center:
+            size = typical
+        raise ValueError(f"{label} is {nothing_left(size)}")
     return standardization
 
 
@@ -214,8 +225,11 @@ def learn_scale(
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
         found = np.flatnonzero(to_host(is_empty, None))
-        samples = join_words(found if numbers is None else numbers[found])
-        have = f"sample {samples} has" if len(found) == 1 else f"samples {samples} have"
+        if numbers is not None:
+            found = numbers[found]
+        have = f"samples {join_words(found)} have"
+        if len(found) == 1:
+            have = f"sample {found[0]} has"
         raise ValueError(
             f"{label}: {have} zero self-similarity (after centering: at the very mean "
             "of all samples) and cannot be scaled to a unit diagonal; drop those "
@@ -234,7 +248,9 @@ def check_diagonal(kernel: Standardized, largest: float, label: str) -> None:
     most = float(xp.max(lengths))
     # No entry of a positive semidefinite matrix exceeds its diagonal.
     if least < -rounding or (not centered and largest > most + rounding):
-        which = "self-similarities after centering" if centered else "self-similarities"
+        which = "self-similarities"
+        if centered:
+            which += " after centering"
         raise ValueError(
             f"{label} is indefinite: its {which} are {least:.3g} to {most:.3g}, its "
             f"largest entry is {largest:.3g}; pass a positive semidefinite kernel"
@@ -257,7 +273,9 @@ def _row_blocks(matrix: Array) -> Iterator[Array]:
     """Yield the entries of some rows at a time, those that are stored if sparse."""
     for rows in row_ranges(matrix.shape[0], matrix.shape[1], matrix, fewest=64):
         block = matrix[rows, :]
-        yield block.data if scipy.sparse.issparse(block) else block
+        if scipy.sparse.issparse(block):
+            block = block.data
+        yield block
 
 
 def refuse_distances(kernel: Kernel, label: str) -> None:
