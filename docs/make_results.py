@@ -26,6 +26,7 @@ import records  # noqa: E402
 from mkclust import METHODS  # noqa: E402
 from mkclust.bench import tables  # noqa: E402
 from mkclust.bench.rows import read_rows  # noqa: E402
+from sets import FAMILIES, REAL  # noqa: E402
 from speed import table as speed_table  # noqa: E402
 
 
@@ -134,6 +135,62 @@ def first_answers():
         "by_way": markdown(["kernels", *columns], by_way),
         "by_data": markdown(["data set", *columns], by_data),
         "peers": markdown(header, peers),
+    }
+
+
+# A difference of adjusted Rand indices that is worth a word.
+CLEAR = 0.02
+
+
+def compared():
+    """Return what other packages find on all sets, and where they are better."""
+    record = read_json("peers.json")
+    rows = pd.DataFrame(record["rows"])
+    is_real = rows["set"].isin(REAL)
+    by_set = rows.pivot_table("ari", "set", "contestant", sort=False)
+    means = {
+        "real sets": rows[is_real].pivot_table("ari", "contestant").ari,
+        "families": by_set.loc[list(FAMILIES)].mean(),
+        "cite": by_set.loc["cite"],
+        "seconds": rows.groupby("contestant").seconds.sum(),
+    }
+    overview = pd.DataFrame(means).sort_values("real sets", ascending=False)
+    ours = "AgreementKKM"
+    others = overview.index.drop(ours)
+    body = [
+        [name, *map(digits, row[:-1]), f"{row.iloc[-1]:.0f}"]
+        for name, row in overview.iterrows()
+    ]
+
+    wins = []
+    for name in others:
+        ahead = by_set.index[by_set[name] > by_set[ours] + CLEAR]
+        families = [each for each in ahead if each not in REAL]
+        real = [each for each in ahead if each in REAL]
+        behind = int((by_set[name] < by_set[ours] - CLEAR)[list(REAL)].sum())
+        wins.append([name, ", ".join(families), str(len(real)), str(behind)])
+
+    tables_of = {}
+    columns = list(overview.index)
+    for part, names in (("families", (*FAMILIES, "cite")), ("real", REAL)):
+        lines = [[name, *map(digits, by_set.loc[name, columns])] for name in names]
+        tables_of[part] = markdown(["set", *columns], lines)
+    failed = rows[rows.get("refused").notna()]
+    return {
+        **origin(record),
+        "n_real": len(REAL),
+        "n_families": len(FAMILIES),
+        "n_seeds": rows[~is_real].seed.nunique(),
+        "overview": markdown(["", *means], body),
+        "wins": markdown(
+            ["", "better on families", "better on real sets", "worse on real sets"],
+            wins,
+        ),
+        "failed": "; ".join(
+            f"{row.contestant} on {row.set} ({row.refused})"
+            for row in failed.itertuples()
+        ),
+        **tables_of,
     }
 
 
@@ -326,7 +383,7 @@ def number_of_clusters():
 
 PAGES = {"paper": paper, "first_answer": first_answers, "agreement": bad_views}
 PAGES |= {"missing_views": missing_views, "speed": speed, "gpu": gpu, "scale": scale}
-PAGES |= {"number_of_clusters": number_of_clusters}
+PAGES |= {"compared": compared, "number_of_clusters": number_of_clusters}
 
 
 def write_results(folder=ROOT / "docs" / "results"):
