@@ -7,8 +7,8 @@
 
 writes ``results/peers.json``: adjusted Rand index and seconds of every contestant on
 every set, and means. Families have the seeds 1, 2 and 3. Nothing is tuned, and nobody
-sees labels. A contestant that fails on a set has 0 there, and the reason; so has one that takes longer
-than `LONGEST` seconds.
+sees labels. A contestant that fails on a set has 0 there, and the reason; so has one
+that takes longer than `LONGEST` seconds.
 
 `peers.py` says what is done to columns. Leiden cuts the graph of the fifteen nearest
 neighbors in the thirty leading principal components of all columns, standardized and
