@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
 # The formats that every figure is written in: for LaTeX, and for everything else.
 FORMATS = ("pdf", "png")
-# Dots per inch of a PNG.
-RESOLUTION = 200
-# More kernels than this are not named below their columns.
-MOST_NAMED_KERNELS = 12
-# Panels of times and objectives in a row.
-PANELS_IN_A_ROW = 3
 # The share that the darkest blue stands for, so that 1 is not the color of text.
 DARKEST = 1.3
 # A solve of fewer steps has no curve.
@@ -98,7 +92,9 @@ def _by_kernel(part: pd.DataFrame, side: str) -> pd.DataFrame:
 
 def _name_kernels(ax: Any, kernels: list[str]) -> None:
     """Name the kernels of a panel below it, or say how many there are."""
-    if len(kernels) > MOST_NAMED_KERNELS:
+    # More kernels than this are not named below their columns.
+    most_named_kernels = 12
+    if len(kernels) > most_named_kernels:
         ax.set_xticks([])
         ax.set_xlabel(f"{len(kernels)} kernels", fontsize=8)
         return
@@ -287,7 +283,9 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
     """Return a figure with a panel for each title, and the panels."""
-    columns = min(len(titles), PANELS_IN_A_ROW)
+    # Panels of times and objectives in a row.
+    panels_in_a_row = 3
+    columns = min(len(titles), panels_in_a_row)
     rows = -(-len(titles) // columns)
     figure = _new_figure(1.5 + 3.2 * columns, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -308,5 +306,7 @@ def _name_panel(ax: Any, title: str, pad: float = 6) -> None:
 def _written(figure: Figure, form: str) -> bytes:
     """Return a figure as the contents of a file."""
     buffer = BytesIO()
-    figure.savefig(buffer, format=form, dpi=RESOLUTION)
+    # Dots per inch of a PNG.
+    resolution = 200
+    figure.savefig(buffer, format=form, dpi=resolution)
     return buffer.getvalue()

@@ -23,8 +23,6 @@ from mkclust.data.orientation import turned_tables
 from mkclust.datasets.dataset import DatasetError
 from mkclust.exceptions import InputError
 
-# What is cured may let other things show, such as ids after a table is turned.
-MOST_ROUNDS = 4
 # Commands that fit take these options for all files alike.
 OF_ALL = ("join", "impute")
 
@@ -84,7 +82,9 @@ def explain(request: Request) -> ObstaclesError | None:
 def find_all(request: Request) -> list[Obstacle]:
     """Return all that is in the way, after each cure what shows then."""
     found: list[Obstacle] = []
-    for _ in range(MOST_ROUNDS):
+    # What is cured may let other things show, such as ids after a table is turned.
+    most_rounds = 4
+    for _ in range(most_rounds):
         known = {each.text for each in found}
         new = [each for each in _look(request) if each.text not in known]
         found += new

@@ -20,9 +20,6 @@ from mkclust.exceptions import silence
 from mkclust.index import has_ids, shared_length, spelled_otherwise, written_like
 from mkclust.text import count, join_words
 
-# Words among numbers are taken for marks of empty cells if there are at most so many.
-MOST_MARKS = 3
-
 
 class Cure(NamedTuple):
     """A parameter that removes what is in the way, of one table or of all."""
@@ -287,11 +284,14 @@ class _Search:
         self._drop(name, dates, "of dates")
 
         others = []
+        # Words among numbers are taken for marks of empty cells if there are at most so
+        # many.
+        most_marks = 3
         for column in columns:
             marks = column.marks
             if column.kind == "date":
                 continue
-            if not 0 < len(marks) <= MOST_MARKS:
+            if not 0 < len(marks) <= most_marks:
                 others.append(column)
                 continue
 

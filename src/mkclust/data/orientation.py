@@ -8,9 +8,6 @@ import pandas as pd
 from mkclust.data.tables import Table
 from mkclust.index import has_ids, shared_length
 
-# Fewer ids in common may be names of variables.
-FEWEST_COMMON = 3
-
 
 class Turned(NamedTuple):
     """A table whose columns are the samples of other tables."""
@@ -111,7 +108,9 @@ def _as_turned(name: str, own: _Sides, others: Mapping[str, _Sides]) -> Turned |
 def _share(ids: frozenset[str], others: frozenset[str]) -> bool:
     """Return whether most ids of the smaller set are in both."""
     n_common = len(ids & others)
-    return n_common >= FEWEST_COMMON and 2 * n_common > min(len(ids), len(others))
+    # Fewer ids in common may be names of variables.
+    fewest_common = 3
+    return n_common >= fewest_common and 2 * n_common > min(len(ids), len(others))
 
 
 def _turned_by_shape(sides: Mapping[str, _Sides]) -> list[Turned]:

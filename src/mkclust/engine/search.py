@@ -52,12 +52,8 @@ INNER_SHARE = 1e-2
 # A certificate is asked for once the residuals suggest an error below this share of the
 # one allowed, so that a search is short.
 RESIDUAL_SHARE_TO_CERTIFY = 0.3
-# How often eigenvectors too poor for a certificate are improved.
-REFINEMENTS = 2
 # Passes without progress after which a search gives up.
 PATIENCE = 5
-# The share of the tolerance that the weights may use; the rest is for the eigenvectors.
-WEIGHTS_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -378,6 +374,8 @@ def _search_subspace(
         return check
 
     n_refinements = 0
+    # How often eigenvectors too poor for a certificate are improved.
+    refinements = 2
     while True:
         found.advance()
         check = CertificateCheck()
@@ -388,13 +386,13 @@ def _search_subspace(
             if check.certificate is not None:
                 # Better vectors make a search surer, but for passes over streamed
                 # kernels.
-                is_final = mixes is None or n_refinements >= REFINEMENTS
+                is_final = mixes is None or n_refinements >= refinements
                 if is_final or check.certificate.probability <= PROBABILITY:
                     break
             if check.missed is None:
                 n_refinements += 1
 
-        if n_refinements > REFINEMENTS:
+        if n_refinements > refinements:
             break
         if found.is_last and (check.missed is None or found.is_stuck):
             break
@@ -537,8 +535,11 @@ class Basis:
         """Solve the problem in the basis to about its error, at first a guess."""
         tol = self.problem.tol
         known = None
+        # The share of the tolerance that the weights may use; the rest is for the
+        # eigenvectors.
+        weights_share = 0.3
         while True:
-            small_tol = WEIGHTS_SHARE * max(tol, error)
+            small_tol = weights_share * max(tol, error)
             weights, best, _ = surfaces.minimize(self.evaluate, small_tol, known=known)
             known = (weights, best)
             relaxation = self.relaxation(weights, best)
@@ -547,9 +548,9 @@ class Basis:
             # If a certificate can follow, do not go to other weights, for which the
             # basis is worse: the weights may use most of what the vectors leave.
             left = tol - error / RESIDUAL_SHARE_TO_CERTIFY - surfaces.rounding
-            enough = max(0.9 * left, WEIGHTS_SHARE * error)
+            enough = max(0.9 * left, weights_share * error)
             is_enough = best.value - surfaces.lower_bound <= enough * best.value
-            if is_enough or WEIGHTS_SHARE * max(tol, error) >= small_tol:
+            if is_enough or weights_share * max(tol, error) >= small_tol:
                 surfaces.weights = weights
                 return relaxation
 

@@ -21,9 +21,6 @@ from mkclust.plots.style import names_of
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# An area under the curve from which on a view tells two clusters from each other: of
-# two normal distributions 1.2 standard deviations apart.
-SEPARATES_AUC = 0.8
 # Parts of the samples, each compared with the clusters of the others.
 FOLDS = 5
 # Permutations of the clusters of a pair; the largest of their areas is chance.
@@ -69,7 +66,10 @@ class ViewSeparation:
         """Return the views that tell two clusters from each other, and partly do."""
         rows = self.table.query("one == @one and other == @other")
         above = rows[rows["auc"] > rows["chance"]]
-        clear = above["auc"] >= SEPARATES_AUC
+        # An area under the curve from which on a view tells two clusters from each
+        # other: of two normal distributions 1.2 standard deviations apart.
+        separates_auc = 0.8
+        clear = above["auc"] >= separates_auc
         return above.loc[clear, "view"].tolist(), above.loc[~clear, "view"].tolist()
 
     def sentences(self) -> list[str]:

@@ -41,9 +41,6 @@ from mkclust.linalg.sparse_rows import (
 )
 from mkclust.types import Array, Float
 
-# The skewness of exponential numbers, which a normal distribution and most measurements
-# of a laboratory are far from, is 2; that of expression across patients is 2 to 10.
-STRONG_SKEWNESS = 1.5
 # Fewer rows do not show how a column is distributed.
 FEWEST_ROWS = 10
 
@@ -237,7 +234,11 @@ def are_strongly_skewed(view: Array) -> bool:
     most half as large after log2(x + 1).
     """
     before, after = skewness(sampled_rows(view))
-    return before >= STRONG_SKEWNESS and abs(after) <= before / 2
+    # The skewness of exponential numbers, which a normal distribution and most
+    # measurements of a laboratory are far from, is 2; that of expression across
+    # patients is 2 to 10.
+    strong_skewness = 1.5
+    return before >= strong_skewness and abs(after) <= before / 2
 
 
 def skewness(rows: Float) -> tuple[float, float]:

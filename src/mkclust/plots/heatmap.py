@@ -27,8 +27,6 @@ from mkclust.plots.style import (
 from mkclust.text import count
 from mkclust.types import Float
 
-# Standard deviations that have full color.
-FULL_COLOR = 2.0
 # What a cell without a value looks like.
 MISSING_COLOR = "#e4e4e4"
 # Bars of variables, and levels of one of them, that have room.
@@ -266,12 +264,14 @@ class HeatmapDisplay(Display):
         from matplotlib.colors import LinearSegmentedColormap
 
         hues = LinearSegmentedColormap.from_list("", [ORANGE, "#ffffff", BLUE])
+        # Standard deviations that have full color.
+        full_color = 2.0
         return ax.imshow(
             np.ma.masked_invalid(values.T),
             extent=(0, len(values), bottom, top),
             cmap=hues.with_extremes(bad=MISSING_COLOR),
-            vmin=-FULL_COLOR,
-            vmax=FULL_COLOR,
+            vmin=-full_color,
+            vmax=full_color,
             aspect="auto",
             interpolation="nearest",
             rasterized=True,

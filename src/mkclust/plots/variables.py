@@ -18,8 +18,6 @@ from mkclust.plots.style import (
     title_of,
 )
 
-# Of more samples in a cluster, so many are drawn as dots.
-MOST_DOTS = 80
 # Shades of the levels of a category, from the first to the last.
 LIGHTEST, DARKEST = 0.88, 0.25
 
@@ -117,6 +115,8 @@ class VariableDisplay(Display):
     def _draw_boxes(self, ax: Any, clusters: Sequence[int]) -> None:
         """Draw a box for each cluster, with its samples as dots."""
         rng = np.random.default_rng(0)
+        # Of more samples in a cluster, so many are drawn as dots.
+        most_dots = 80
         for place, cluster in enumerate(clusters):
             own = self.values[self.labels == cluster].to_numpy(float)
             color = PALETTE[cluster % len(PALETTE)]
@@ -130,7 +130,7 @@ class VariableDisplay(Display):
                 whiskerprops={"color": FAINT},
                 capprops={"color": FAINT},
             )
-            dots = rng.permutation(own)[:MOST_DOTS]
+            dots = rng.permutation(own)[:most_dots]
             offsets = place + rng.uniform(-0.22, 0.22, size=len(dots))
             ax.scatter(offsets, dots, 5, color, alpha=0.5, linewidths=0)
 
