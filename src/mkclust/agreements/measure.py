@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mkclust.agreements.adjusted import Rotated, rotate
 from mkclust.agreements.alignments import (
     FEWEST_SAMPLES,
     ORDERS,
@@ -66,6 +67,13 @@ def measure_agreement(stack: Stack) -> Agreement:
             of_groups = _p_values_of_groups(each, stack.groups[each.samples], tested)
             of_pairs, of_copies, enough = of_groups
             are_groups_compared |= enough
+        if stack.covariates is not None:
+            rotated = rotate(each, stack.covariates[each.samples])
+            of_rest, least = _p_values(rotated, rotated.alignments(), tested)
+            of_pairs = (
+                of_rest if stack.groups is None else np.maximum(of_pairs, of_rest)
+            )
+            of_copies = np.maximum(of_copies, least)
         _insert(likely, each, of_pairs)
         _insert(lowest, each, of_copies)
         _insert(by_order, each, _may_be_by_order(each, of_pairs))
@@ -88,7 +96,7 @@ def measure_agreement(stack: Stack) -> Agreement:
 
 
 def _p_values(
-    comparison: Comparison, alignments: Float, tested: np.ndarray
+    comparison: Comparison | Rotated, alignments: Float, tested: np.ndarray
 ) -> tuple[Float, Float]:
     """Return the p-values of alignments and of copies, (c, c); one if not tested."""
     if not tested.any():

@@ -303,6 +303,9 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     lines = list(fitted.data.lines)
     if fitted.data.groups is not None:
         lines.append(describe_groups(fitted.data.groups))
+    adjustment = model._source.given.adjustment
+    if adjustment is not None:
+        lines += adjustment.notes()
     lines += views_used(model)
     if fitted.landmarks:
         lines.append(fitted.decision)

@@ -60,6 +60,8 @@ class Data:
     inputs: Sequence[Input]
     lines: list[str]
     groups: pd.Series | None = None  # of the samples, by their ids
+    # The covariates that views are adjusted for.
+    covariates: pd.DataFrame | None = None
 
     @property
     def X(self) -> Any:
@@ -147,7 +149,21 @@ def read_inputs(
 
     by_name = {view.name: view.array for view in views}
     lines = turned + _join_lines(views, indices, n)
-    return Data(by_name, True in kinds, n, inputs, lines, groups)
+    covariates = read_covariates(request)
+    return Data(by_name, True in kinds, n, inputs, lines, groups, covariates)
+
+
+def read_covariates(request: Request) -> pd.DataFrame | None:
+    """Return the table of ``--adjust-for``, None without one."""
+    text = request.adjust_for
+    if text is None:
+        return None
+    layout = replace(layout_of(text, request, {}), samples_in="rows", labels="")
+    data = load_with(text, layout)
+    frames = list((data.views or {}).values())
+    if len(frames) != 1 or not isinstance(frames[0], pd.DataFrame):
+        raise CommandError(f"--adjust-for {text}: give one table of covariates")
+    return frames[0]
 
 
 def _take_groups(

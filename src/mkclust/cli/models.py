@@ -14,6 +14,7 @@ from mkclust.data import as_dask
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.stability import Stability, stability
 from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.steps import read_training
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
@@ -226,7 +227,7 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
             )
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
-    model.fit(prepared.X, groups=data.groups)
+    model.fit(prepared.X, groups=data.groups, adjust=data.covariates)
     return Fit(
         model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion
     )
@@ -238,8 +239,11 @@ def suggest(
     """Suggest a number of clusters for the kernels of a model."""
     progress.phase("choosing the number of clusters")
     parameters = prepared.model.get_params(deep=False)
+    X = prepared.X
+    if prepared.data.covariates is not None:
+        X = read_training(prepared.model, X, adjust=prepared.data.covariates)
     return suggest_n_clusters(
-        prepared.X,
+        X,
         k_values,
         evidence=True,
         random_state=parameters["random_state"],

@@ -67,6 +67,11 @@ OPTIONS: dict[str, Any] = {
         "COLUMN",
         "Column of families, patients, batches or plates, whose samples are similar.",
     ),
+    "adjust_for": _option(
+        INPUT,
+        "FILE[::COLUMN,COLUMN]",
+        "Covariates, such as age or batch: what is linear in them is removed first.",
+    ),
     "join": _option(
         INPUT,
         "exact|inner|outer",
@@ -201,6 +206,7 @@ class Request:
     missing: Sequence[str] = ()
     trim_ids: Sequence[str] = ()
     groups: str | None = None
+    adjust_for: str | None = None
     join: str | None = None
     impute: str | None = None
     n_clusters: Any = AUTO
@@ -232,7 +238,7 @@ class Request:
 FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
 PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
-FIT = (*FILES, "groups", "join", "impute", *KERNELS, *PRINTING)
+FIT = (*FILES, "groups", "adjust_for", "join", "impute", *KERNELS, *PRINTING)
 # Options that have no default.
 REQUIRED = ("inputs", "n_clusters")
 

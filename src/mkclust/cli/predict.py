@@ -7,7 +7,7 @@ import numpy as np
 import sklearn
 
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import list_views, read_files
+from mkclust.cli.inputs import list_views, read_covariates, read_files
 from mkclust.cli.options import FILES, Request, takes
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
@@ -23,7 +23,7 @@ from mkclust.plots.style import names_of
 from mkclust.text import count, join_words
 
 
-@takes(*FILES, "join", "as_json", "quiet")
+@takes(*FILES, "adjust_for", "join", "as_json", "quiet")
 def run(
     request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")
 ) -> None:
@@ -49,15 +49,16 @@ def run(
         inputs = read_files(request, getattr(model, "files_", ()))
         views = {each.name: each.array for each in list_views(inputs)}
         X, note = _as_fitted(model, views, model_file)
+        adjust = read_covariates(request)
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):
-            rows: Any = model.transform(X)
-        clusters = np.asarray(model.predict(X))
+            rows: Any = model.transform(X, adjust=adjust)
+        clusters = np.asarray(model.predict(X, adjust=adjust))
         margin = margins(
             model._rows_of(rows.to_numpy()), clusters, model._centers, model._root
         )
         margin[clusters < 0] = np.nan
-        coverage, said = _coverage(model, X, len(clusters))
+        coverage, said = _coverage(model, X, len(clusters), adjust)
         scores = {"margin": margin, "coverage": coverage}
         table = labels_csv(rows.index, clusters, names_of(model), **scores)
         write_atomically({labels: table})
@@ -72,11 +73,11 @@ def run(
 
 
 def _coverage(
-    model: MultipleKernelClusterer, X: Any, n: int
+    model: MultipleKernelClusterer, X: Any, n: int, adjust: Any
 ) -> tuple[np.ndarray, list[str]]:
     """Return how well new samples are covered, NaN if unknown, and lines on it."""
     try:
-        coverage = model.coverage(X)
+        coverage = model.coverage(X, adjust=adjust)
     except ValueError as error:
         return np.full(n, np.nan), [
             f"Coverage by the samples of the fit is unknown: {error}."

@@ -60,6 +60,9 @@ class Samples:
     table_notes: tuple[str, ...] = ()
     # The number of the group of each sample, (n_samples,).
     groups: np.ndarray | None = None
+    # The numbers of covariates that views are adjusted for, (n_samples, q), and how.
+    covariates: np.ndarray | None = None
+    adjustment: Any = None  # an `Adjustment`
 
     def __post_init__(self) -> None:
         if self.missing is not None and not self.missing.any():
@@ -178,11 +181,12 @@ class Samples:
         pairs = zip(self.parts, places, strict=True)
         is_kernels = self.kind == "kernels"
         parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
-        groups = None
+        found = replace(self, parts=parts, missing=missing, ids=ids)
         if self.groups is not None:
-            groups = self.groups[numbers]
-
-        return replace(self, parts=parts, missing=missing, ids=ids, groups=groups)
+            found = replace(found, groups=self.groups[numbers])
+        if self.covariates is not None:
+            found = replace(found, covariates=self.covariates[numbers])
+        return found
 
     def computed(self) -> "Samples":
         """Return the same samples in memory, if any view is a dask array."""

@@ -8,7 +8,9 @@ from mkclust.methods import AverageKKM
 from mkclust.methods.anchors import drawn_part, needs_anchors
 
 
-def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
+def agreement(
+    X: Any, *, groups: Any = None, adjust: Any = None, **options: Any
+) -> Agreement:
     """Test which views agree with another one, without labels.
 
     Every two views are compared by a debiased alignment of their kernels. Its p-value
@@ -24,6 +26,10 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
         alike: by id, or in the order of the samples. Samples are then shuffled within
         their groups, and groups as a whole, and the smaller of the two p-values counts
         twice.
+    adjust : frame, Series, array-like of shape (n_samples, q) or None
+        Covariates, of which views are adjusted as by ``fit``: whether views agree in
+        what they do not explain. Residuals are compared in coordinates in which they
+        can be shuffled.
     **options
         How X is read and which kernels are made of it, parameters of `AverageKKM`:
         ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and
@@ -47,7 +53,7 @@ def agreement(X: Any, *, groups: Any = None, **options: Any) -> Agreement:
     """
     model = AverageKKM(1, **options)
     model.check_parameters()
-    samples = read_training(model, X, groups=groups)
+    samples = read_training(model, X, groups=groups, adjust=adjust)
     # If samples are more than this, kernels are made of so many that are drawn.
     all_samples = 2048
     if model.approximation is None and needs_anchors(samples, all_samples):

@@ -144,7 +144,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
     def fit(
-        self, X: Any, y: Any = None, *, observed: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        observed: Any = None,
+        groups: Any = None,
+        adjust: Any = None,
     ) -> Self:
         """Find the weights and the clusters.
 
@@ -161,6 +167,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             The family, patient, batch or plate of every sample, if samples of one are
             alike: by id, or in the order of the samples. Whether views agree is tested
             within and between groups.
+        adjust : frame, Series or array-like of shape (n_samples, q), default=None
+            Covariates, such as age, purity or batch: by id, or in the order of the
+            samples. What is linear in them is removed from every column of numbers,
+            before kernels are computed; integers are numbers, and text is categories.
+            What they change otherwise, such as variances or the shape of a cloud,
+            stays. If clusters differ in a covariate, their difference is removed with
+            it. New samples need theirs in ``predict``. The test of agreement knows of
+            what was removed.
 
         Returns
         -------
@@ -174,7 +188,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 "of samples as observed="
             )
         started = time.perf_counter()
-        learned = self._learn(read_training(self, X, observed, groups))
+        learned = self._learn(read_training(self, X, observed, groups, adjust))
         learned["fit_seconds_"] = time.perf_counter() - started
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:

@@ -68,7 +68,12 @@ class InductiveClusterer(
     _references: Float | None = learned(None)
 
     def predict(
-        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+        self,
+        X: Any,
+        self_similarity: Array | None = None,
+        *,
+        observed: Any = None,
+        adjust: Any = None,
     ) -> Labels:
         """Give new samples the cluster whose center is nearest.
 
@@ -84,6 +89,8 @@ class InductiveClusterer(
             kernels with a constant diagonal, and the training kernels themselves.
         observed : array of bool of shape (n_new, n_views), default=None
             Which views, or kernels, have which new samples, as in ``fit``.
+        adjust : frame, Series or array-like of shape (n_new, q), default=None
+            The covariates of the new samples, if the fit had some.
 
         Returns
         -------
@@ -95,7 +102,7 @@ class InductiveClusterer(
             If X holds dask arrays, a dask array: workers assign a chunk at a time when
             it is computed, without these warnings.
         """
-        samples = self._read_new(X, self_similarity, observed)
+        samples = self._read_new(X, self_similarity, observed, adjust)
         if samples.is_lazy:
             return lazy_labels(self, samples)
         self._warn_of_other_ranges(samples)
@@ -116,13 +123,18 @@ class InductiveClusterer(
         return labels, uncovered, lacks_neighbors
 
     def transform(
-        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+        self,
+        X: Any,
+        self_similarity: Array | None = None,
+        *,
+        observed: Any = None,
+        adjust: Any = None,
     ) -> Float:
         """Embed new samples, with rows of their natural length.
 
         Parameters
         ----------
-        X, self_similarity, observed : array-like
+        X, self_similarity, observed, adjust : array-like
             As in ``predict``.
 
         Returns
@@ -131,7 +143,7 @@ class InductiveClusterer(
             Rows of data frames with ids are in the order of the first such frame; if
             ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
-        samples, rows, _ = self._embed(X, self_similarity, observed)
+        samples, rows, _ = self._embed(X, self_similarity, observed, adjust)
         rows = self._as_embedding(rows)
         asked = getattr(self, "_sklearn_output_config", {})
         form = asked.get("transform", get_config()["transform_output"])
@@ -140,7 +152,12 @@ class InductiveClusterer(
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
     def coverage(
-        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+        self,
+        X: Any,
+        self_similarity: Array | None = None,
+        *,
+        observed: Any = None,
+        adjust: Any = None,
     ) -> Float:
         """Return how well new samples are covered by those of the fit.
 
@@ -152,7 +169,7 @@ class InductiveClusterer(
 
         Parameters
         ----------
-        X, self_similarity, observed : array-like
+        X, self_similarity, observed, adjust : array-like
             As in ``predict``. Samples of the fit are near to themselves, which raises
             theirs.
 
@@ -175,7 +192,7 @@ class InductiveClusterer(
         >>> bool(model.coverage(new).mean() > 0.3), float(model.coverage(noise).max())
         (True, 0.0)
         """
-        samples = self._read_new(X, self_similarity, observed)
+        samples = self._read_new(X, self_similarity, observed, adjust)
         coefficients = getattr(self, "coefficients_", self.weights_)
         references = self._references
         if self.approximation is not None:
@@ -190,11 +207,13 @@ class InductiveClusterer(
             )
         return np.searchsorted(references, nearness, side="right") / len(references)
 
-    def _read_new(self, X: Any, self_similarity: Any, observed: Any) -> Samples:
+    def _read_new(
+        self, X: Any, self_similarity: Any, observed: Any, adjust: Any = None
+    ) -> Samples:
         """Read new samples as the fit has read its own."""
         check_is_fitted(self)
         source = self._source
-        samples = source.read(self, X, observed, is_new=True)
+        samples = source.read(self, X, observed, is_new=True, adjust=adjust)
         if self_similarity is not None and not source.given_kernels:
             raise ValueError(
                 "self_similarity belongs to precomputed kernels: leave it out"
@@ -209,10 +228,10 @@ class InductiveClusterer(
         return {"_references": references_of(stack, coefficients)}
 
     def _embed(
-        self, X: Any, self_similarity: Any, observed: Any
+        self, X: Any, self_similarity: Any, observed: Any, adjust: Any = None
     ) -> tuple[Samples, Float, np.ndarray]:
         """Return new samples, their rows, and the indices of those without entries."""
-        samples = self._read_new(X, self_similarity, observed)
+        samples = self._read_new(X, self_similarity, observed, adjust)
         self._warn_of_other_ranges(samples)
         rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         if len(uncovered):

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mkclust.agreements import measure_agreement
+from mkclust.data.adjust import adjust_samples
 from mkclust.data.check import check_observed
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
@@ -100,7 +101,11 @@ class Training(NamedTuple):
 
 
 def read_training(
-    model: Any, X: Any, observed: Any = None, groups: Any = None
+    model: Any,
+    X: Any,
+    observed: Any = None,
+    groups: Any = None,
+    adjust: Any = None,
 ) -> Samples:
     """Read what was passed to ``fit``."""
     options = model.table_options
@@ -110,7 +115,18 @@ def read_training(
         expected = expected_input(model.kernels)
         samples = read_samples(X, expected=expected, options=options, observed=observed)
     check_observed(samples.missing, samples.names)
-    return samples if groups is None else samples.with_groups(groups)
+    if groups is not None:
+        samples = samples.with_groups(groups)
+    if adjust is None:
+        return samples
+
+    scales = model.scale.values() if isinstance(model.scale, dict) else [model.scale]
+    if "log" in scales:
+        raise ValueError(
+            "scale='log' with adjust=: what is left of a view has negative entries; "
+            "pass np.log2(x + 1) as the view"
+        )
+    return adjust_samples(samples, adjust)
 
 
 def open_training(
@@ -206,6 +222,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     )
     # Parts of one table count as one view: they prove nothing about each other.
     stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
+    stack = replace(stack, covariates=samples.covariates)
     features = stack.features.learned
     source = FromFeatures(
         given=_without_arrays(samples, *features.explain(blocks.names)),

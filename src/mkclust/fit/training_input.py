@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_array, validate_data
 
+from mkclust.data.adjust import adjust_again, adjust_like
 from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import check_masks, check_view, in_memory
 from mkclust.data.missing import single_kernels, zero_samples
@@ -89,7 +90,13 @@ class Source:
         )
 
     def read(
-        self: Any, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
+        self: Any,
+        model: Any,
+        X: Any,
+        observed: Any = None,
+        *,
+        is_new: bool = False,
+        adjust: Any = None,
     ) -> Samples:
         """Read views, and rows of frames, in the order of the fit, or refuse them."""
         samples = read_views(
@@ -100,10 +107,11 @@ class Source:
             observed=observed,
         )
         if not is_new:
-            return self.match(model, samples, ())
+            return adjust_again(self.given, self.match(model, samples, ()))
 
         samples = self.with_absent(model, samples, self.widths)
-        return self.match(model, samples, self.unused(model))
+        samples = self.match(model, samples, self.unused(model))
+        return adjust_like(self.given, samples, adjust)
 
     def rows_of_fit(self) -> dict[str, Array]:
         """Return rows of samples of the fit by view, as far as features are kept."""
@@ -241,9 +249,17 @@ class FromKernels(Source):
         return stack
 
     def read(
-        self, model: Any, X: Any, observed: Any = None, *, is_new: bool = False
+        self,
+        model: Any,
+        X: Any,
+        observed: Any = None,
+        *,
+        is_new: bool = False,
+        adjust: Any = None,
     ) -> Samples:
         """Read kernels, and their columns, in the order of the fit, or refuse them."""
+        if adjust is not None:
+            raise ValueError("adjust= belongs to views, and X holds kernels")
         ids = training_index(model)
         samples = read_samples(
             X, expected="precomputed", ids=ids, cross=is_new, observed=observed
@@ -404,9 +420,13 @@ class FromViews(Source):
                 parts += given if isinstance(given, list) else single_kernels(given)
         names = self.bank.kernel_names_
         missing = None if self.observed is None else ~self.observed
-        groups = self.given.groups
         samples = Samples(
-            "kernels", names, tuple(parts), missing=missing, groups=groups
+            "kernels",
+            names,
+            tuple(parts),
+            missing=missing,
+            groups=self.given.groups,
+            covariates=self.given.covariates,
         )
         # Parts of one table count as one view: they prove nothing about each other.
         sources = self.given.source_numbers
@@ -531,7 +551,7 @@ def _as_stack(model: Any, kernels: Samples, validate: bool, **options: Any) -> S
     options |= model._options("center", "normalize", "psd")
     fill = model.table_options.fill_rule
     stack = as_stack(kernels, validate=validate, fill=fill, **options)
-    return replace(stack, groups=kernels.groups)
+    return replace(stack, groups=kernels.groups, covariates=kernels.covariates)
 
 
 def with_unused(

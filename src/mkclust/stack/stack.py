@@ -47,6 +47,8 @@ class Stack:
     # The number of the group of each sample, of all that were read; None if there are
     # no groups.
     groups: np.ndarray | None = field(default=None, repr=False)
+    # The covariates that views were adjusted for, of all samples, (n, q), if any.
+    covariates: np.ndarray | None = field(default=None, repr=False)
 
     n_kernels = property(lambda self: len(self.kernels))  # m
     # Number of samples, n, or of the coordinates that stand for them.
@@ -168,6 +170,7 @@ class Stack:
             tuple(self.views[p] for p in indices),
             features,
             self.groups,
+            self.covariates,
         )
         if "_compared" in vars(self):  # see `mkclust.stack.compare`
             vars(chosen)["_compared"] = vars(self)["_compared"].subset(indices)

@@ -1,0 +1,219 @@
+"""What covariates explain linearly of views is removed before kernels are computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from mkclust.data.check import in_memory, is_symmetric
+from mkclust.data.encode import TableEncoder, of_categories
+from mkclust.data.samples import Samples, read_views
+from mkclust.index import index_of, match_rows
+from mkclust.linalg import arrays_to_host
+from mkclust.text import count, join_words
+from mkclust.types import Float
+
+# The name of the covariates in messages.
+COVARIATES = "adjust"
+
+
+@dataclass(frozen=True, eq=False)
+class Adjustment:
+    """What the covariates of a fit explain of its views.
+
+    A view of rows x loses ``(z - means) @ slopes`` with the covariates z of the rows:
+    the fit of least squares, whose columns of categories are zeros and ones.
+    """
+
+    names: tuple[str, ...]  # of the columns of covariates
+    encodings: Mapping[str, TableEncoder]
+    means: Float  # of the covariates, (q,)
+    values: Float = field(repr=False)  # of the samples of the fit, (n, q)
+    slopes: Mapping[str, Float] = field(repr=False)  # by view, (q, n_columns)
+    # By view, the mean share of the variance of its columns that was removed, ...
+    shares: Mapping[str, float]
+    # ... and what as many columns of random numbers would take.
+    by_chance: float
+
+    def residuals(self, samples: Samples, covariates: Float) -> Samples:
+        """Return samples with views of which the covariates explain nothing."""
+        parts = []
+        for name, part in samples.by_name.items():
+            if name in self.slopes:
+                rows = covariates[samples.observed[name]] - self.means
+                part = np.asarray(part, dtype=float) - rows @ self.slopes[name]
+            parts.append(part)
+        return replace(
+            samples, parts=tuple(parts), adjustment=self, covariates=covariates
+        )
+
+    def notes(self) -> list[str]:
+        """Say for every view how much was removed."""
+        named = join_words(self.names)
+        return [
+            f"{name}: adjusted for {named}, which took {share:.1%} of the variance of "
+            f"its columns on average ({self.by_chance:.1%} by chance)"
+            for name, share in self.shares.items()
+        ]
+
+
+def adjust_samples(samples: Samples, covariates: Any) -> Samples:
+    """Return samples of a fit whose views are adjusted for covariates.
+
+    Covariates are a frame or Series, by id where the views have ids, or an array in the
+    order of the samples. Views of categories are left as they are.
+    """
+    if samples.kind == "kernels":
+        raise ValueError(
+            "adjust= removes what is linear in covariates from columns of views, and X "
+            "holds kernels, which have none: pass views"
+        )
+    names, values, encodings = _read(covariates, samples)
+    means = values.mean(axis=0)
+    rank = int(np.linalg.matrix_rank(values - means))
+    if rank > samples.n_samples - 3:
+        raise ValueError(
+            f"adjust has {count(rank, 'independent column')} for "
+            f"{samples.n_samples} samples, and explains everything: pass fewer"
+        )
+
+    slopes = {}
+    shares = {}
+    views = samples.views
+    for name in _numeric(samples):
+        rows = _dense(name, samples.by_name[name], views[name])
+        design = values[samples.observed[name]] - means
+        # The mean of a column is none of what covariates explain.
+        centered = rows - rows.mean(axis=0)
+        own = design - design.mean(axis=0)
+        slopes[name] = np.linalg.lstsq(own, centered, rcond=None)[0]
+        shares[name] = _share(centered, centered - own @ slopes[name])
+
+    by_chance = rank / (samples.n_samples - 1)
+    found = Adjustment(names, encodings, means, values, slopes, shares, by_chance)
+    adjusted = found.residuals(samples, values)
+    notes = (*samples.table_notes, *found.notes())
+    return replace(adjusted, table_notes=notes)
+
+
+def adjust_like(fitted: Samples, samples: Samples, covariates: Any) -> Samples:
+    """Return samples adjusted as those of a fit, whose covariates are known."""
+    known = fitted.adjustment
+    if known is None or samples.adjustment is not None:
+        if covariates is not None:
+            raise ValueError(
+                "adjust= has covariates, and the model was fitted without: leave it out"
+            )
+        return samples
+    if covariates is None:
+        raise ValueError(
+            f"the model was fitted with adjust= ({join_words(known.names)}): pass "
+            "these covariates of the new samples as adjust=, too"
+        )
+    _, values, _ = _read(covariates, samples, known.encodings)
+    if values.shape[1] != len(known.means):
+        raise ValueError(
+            f"adjust has {count(values.shape[1], 'column')}, and "
+            f"{len(known.means)} in the fit ({join_words(known.names)}): pass the same"
+        )
+    return known.residuals(samples, values)
+
+
+def adjust_again(fitted: Samples, samples: Samples) -> Samples:
+    """Return the samples of a fit, read again, adjusted as there."""
+    known = fitted.adjustment
+    if known is None or samples.adjustment is not None:
+        return samples
+    return known.residuals(samples, known.values)
+
+
+def _read(
+    covariates: Any,
+    samples: Samples,
+    encodings: Mapping[str, TableEncoder] | None = None,
+) -> tuple[tuple[str, ...], Float, Mapping[str, TableEncoder]]:
+    """Return names, numbers and encoders of covariates, in the order of samples."""
+    frame = _as_frame(covariates)
+    read = read_views({COVARIATES: frame}, encodings=encodings)
+    values = np.hstack([np.asarray(view, float) for view in read.views.values()])
+    _refuse_unknown(read, encodings)
+
+    index = index_of(covariates)
+    rows = match_rows(
+        read.n_samples if index is None else read.index,
+        samples.n_samples if samples.index is None else samples.index,
+        COVARIATES,
+        "the samples",
+        every=True,
+    )
+    names = tuple(map(str, frame.columns))
+    return names, values[rows], read.encodings
+
+
+def _as_frame(covariates: Any) -> pd.DataFrame:
+    """Return covariates as a frame with names."""
+    if isinstance(covariates, pd.DataFrame):
+        return covariates
+    if isinstance(covariates, pd.Series):
+        return covariates.to_frame(covariates.name or "covariate")
+    values = np.asarray(arrays_to_host(covariates))
+    if values.ndim == 1:
+        values = values[:, None]
+    frame = pd.DataFrame(values).infer_objects()
+    return frame.set_axis([f"covariate {k}" for k in range(frame.shape[1])], axis=1)
+
+
+def _refuse_unknown(
+    read: Samples, encodings: Mapping[str, TableEncoder] | None
+) -> None:
+    """Refuse categories of new samples that the fit has not seen."""
+    if encodings is None:
+        return
+    encoder = encodings[COVARIATES]
+    marks = read.by_name.get(encoder.parts(COVARIATES)[-1])
+    if not encoder.levels or marks is None:
+        return
+    n_unknown = int((marks.sum(axis=1) < len(encoder.levels)).sum())
+    if n_unknown:
+        raise ValueError(
+            f"adjust has {count(n_unknown, 'new sample')} of a category that the fit "
+            "has not seen, whose effect is unknown: leave these samples out"
+        )
+
+
+def _numeric(samples: Samples) -> list[str]:
+    """Return the views of numbers: not those of the categories of tables."""
+    of_levels = set()
+    for table, encoder in samples.encodings.items():
+        if encoder.levels:
+            parts = encoder.parts(table)
+            of_levels.add(parts[-1] if len(parts) == 1 else of_categories(table))
+    return [name for name in samples.names if name not in of_levels]
+
+
+def _dense(name: str, part: Any, view: Any) -> Float:
+    """Return a view that covariates can be removed from, or refuse it."""
+    if issparse(part) or not in_memory(part):
+        raise ValueError(
+            f"View {name!r} is sparse or not in memory, and adjust= takes dense arrays "
+            "and frames: pass one, such as its principal components"
+        )
+    if is_symmetric(view):
+        raise ValueError(
+            f"View {name!r} compares samples with each other, and adjust= takes "
+            "features: leave it out"
+        )
+    return np.asarray(view, dtype=float)
+
+
+def _share(before: Float, after: Float) -> float:
+    """Return the mean share of the variance of columns that is gone."""
+    whole = (before**2).sum(axis=0)
+    varying = whole > 0
+    if not varying.any():
+        return 0.0
+    left = (after**2).sum(axis=0)[varying] / whole[varying]
+    return float(1 - left.mean())
