@@ -472,6 +472,16 @@ def try_mutant(folder, mutant):
     }
 
 
+def summed_up(known):
+    """Return the record of faults that were tried, in the order of `MUTANTS`."""
+    tried = {each.name: known[each.name] for each in MUTANTS if each.name in known}
+    return {
+        "n_planted": len(tried),
+        "n_noticed": sum(each["noticed_by"] is not None for each in tried.values()),
+        "mutants": tried,
+    }
+
+
 def main():
     """Try all faults, or those asked for, and write down who noticed."""
     names = [mutant.name for mutant in MUTANTS]
@@ -479,8 +489,7 @@ def main():
     options = parse(__doc__, "mutants.json", only=only)
     chosen = [mutant for mutant in MUTANTS if mutant.name in options.only]
 
-    record = read_record(options.out)
-    known = record.get("mutants", {})
+    known = read_record(options.out).get("mutants", {})
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder).resolve()
         shutil.copytree(SOURCE, folder / "mkclust")
@@ -488,12 +497,9 @@ def main():
         for mutant in chosen:
             known[mutant.name] = found = try_mutant(folder, mutant)
             print(f"{mutant.name}: {found['noticed_by'] or 'NOBODY'}", flush=True)
+            write_record(options.out, summed_up(known), COMMAND)
 
-    known = {name: known[name] for name in names if name in known}
-    record["mutants"] = known
-    record["n_planted"] = len(known)
-    record["n_noticed"] = sum(each["noticed_by"] is not None for each in known.values())
-    write_record(options.out, record, COMMAND)
+    record = summed_up(known)
     print(f"{record['n_noticed']} of {record['n_planted']} faults were noticed")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants import MUTANTS, SOURCE, planted
+from mutants import MUTANTS, SOURCE, planted, summed_up
 
 TESTS = Path(__file__).parents[1]
 BY_NAME = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -33,3 +33,12 @@ def test_names_of_faults_are_unique():
 def test_a_fault_that_does_not_apply_is_an_error():
     with pytest.raises(ValueError, match="0 times instead of once: adapt"):
         planted("nothing of it", MUTANTS[0])
+
+
+def test_a_record_has_the_faults_in_their_order_and_counts_those_noticed():
+    first, second = (mutant.name for mutant in MUTANTS[:2])
+    record = summed_up(
+        {second: {"noticed_by": None}, first: {"noticed_by": "a test"}, "gone": {}}
+    )
+    assert list(record["mutants"]) == [first, second]
+    assert (record["n_planted"], record["n_noticed"]) == (2, 1)
