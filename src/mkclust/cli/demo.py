@@ -9,7 +9,8 @@ import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from mkclust import metrics, plots
+from mkclust import metrics
+from mkclust.cli.demo_picture import draw_demo
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
@@ -17,7 +18,7 @@ from mkclust.cli.options import Request, takes
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
 from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
-from mkclust.datasets.digits import digit_tables
+from mkclust.datasets.digits import digit_images, digit_tables
 from mkclust.explain.describe import describe
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
@@ -64,7 +65,8 @@ def run(out: Path = Path("demo")) -> None:
             "k-means": metrics.scores(y, by_k_means),
         }
         progress.phase("drawing")
-        figure = plots.plot_fit(model, y)
+        images = digit_images().loc[model.sample_ids_]
+        figure = draw_demo(model, np.stack(images.to_list()), scores)
         table = fitted_labels(model)
         write_atomically(
             {picture: lambda path: figure.savefig(path, dpi=150), labels: table}

@@ -31,7 +31,7 @@ def read_digits() -> Dataset:
 def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     """Return four tables of the digits in different orders, and the digits by id."""
     images, y = _images()
-    ids = np.array([f"image{number:04d}" for number in range(len(images))])
+    ids = _ids_of(images)
     frequencies = [
         f"frequency {down}/{right}" for down in range(8) for right in range(5)
     ]
@@ -54,6 +54,16 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
             rng.permutation(len(ids))
         ]
     return tables, pd.Series(y, ids)
+
+
+def digit_images() -> pd.Series:
+    """Return the 8 x 8 images of the digits by id."""
+    images, _ = _images()
+    return pd.Series(list(images), _ids_of(images))
+
+
+def _ids_of(images: np.ndarray) -> np.ndarray:
+    return np.array([f"image{number:04d}" for number in range(len(images))])
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
