@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mkclust.plots.embedding import EmbeddingDisplay
-from mkclust.plots.model import FittedModel
 from mkclust.plots.style import BLUE, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from mkclust.methods import AgreementKKM
 
 # Inches, of the whole and of an 8 x 8 image on the map.
 SIZE, IMAGE_SIZE = (13.6, 5.2), 0.25
@@ -27,7 +28,7 @@ TITLE: Any = {
 
 
 def draw_demo(
-    model: FittedModel, images: np.ndarray, scores: Mapping[str, Mapping[str, float]]
+    model: AgreementKKM, images: np.ndarray, scores: Mapping[str, Mapping[str, float]]
 ) -> Figure:
     """Draw the tables that agree, a map with an image of every cluster, and scores.
 
@@ -44,7 +45,7 @@ def draw_demo(
     return figure
 
 
-def _draw_agreement(ax: Axes, model: FittedModel) -> None:
+def _draw_agreement(ax: Axes, model: AgreementKKM) -> None:
     """Draw what every two tables share, and say which one is set aside."""
     shared = model.agreement_
     shared.plot(ax)
@@ -55,7 +56,7 @@ def _draw_agreement(ax: Axes, model: FittedModel) -> None:
     ax.set_xlabel("what every two tables share", color=INK)
 
 
-def _draw_map(ax: Axes, model: FittedModel, images: np.ndarray) -> None:
+def _draw_map(ax: Axes, model: AgreementKKM, images: np.ndarray) -> None:
     """Draw the samples by cluster, with an image of each at its center."""
     from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
