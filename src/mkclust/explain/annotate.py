@@ -186,7 +186,9 @@ class Annotation:
         tested = self.table.set_index("variable")["p_adjusted"]
         note = ""
         if np.isfinite(tested.get(variable, np.nan)):
-            note = f"p {self.adjusted_text(tested[variable])}"
+            p_value = self.adjusted_text(tested[variable])
+            sign = "" if p_value.startswith("<") else "= "
+            note = f"adjusted p {sign}{p_value}"
         display = VariableDisplay(
             values=self.values[variable],
             labels=self.clusters,

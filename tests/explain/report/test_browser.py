@@ -33,6 +33,8 @@ def digits(tmp_path_factory):
 def browser(digits):
     with open_browser(digits[0].parent / "saved") as browser:
         browser.get(digits[0].as_uri())
+        unfold = "document.querySelectorAll('details').forEach(d => d.open = true)"
+        browser.execute_script(unfold)
         yield browser
 
 

@@ -9,6 +9,7 @@ from mkclust.explain.fitted import kernel_source
 from mkclust.explain.report.collect import ReportData
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
+from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.text import count, join_words
 
 # How samples that views lack were compared, by the parameter `missing_views`.
@@ -18,6 +19,9 @@ MISSING_SIMILARITIES = {
     "have them",
     "learn": "were learned with the clusters",
 }
+# The preparation that changes nothing, and how names of Gaussian kernels begin.
+UNPREPARED = "rows as they are"
+GAUSSIAN = "gaussian x"
 
 
 def methods_paragraph(
@@ -52,6 +56,8 @@ def methods_paragraph(
         *_about_method(data, settings, of_graph),
         *_about_solution(data),
         *_about_clusters(data, seed, of_graph),
+        *_about_number(data),
+        *_about_variables(data),
         _about_versions(data, versions),
     ]
     return " ".join(sentences)
@@ -78,7 +84,8 @@ def _about_tables(
     yield f"We clustered {samples} into {count(model.n_clusters_, 'cluster')} by {how}."
 
     kept = {"inner": "that all tables have", "outer": "of all tables"}
-    if model.table_options.join in kept:
+    is_told = any(note.startswith("join") for note in notes)
+    if model.table_options.join in kept and not is_told:
         yield f"The samples {kept[model.table_options.join]} were kept."
     for note in notes:
         yield f"{note[:1].upper()}{note[1:]}."
@@ -101,15 +108,68 @@ def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
             if hasattr(each, "preparation"):
                 yield f"{name}: {each.preparation}."
     else:
-        views = list(model.bank_.views_)
-        of_views = "the table"
-        if views != ["table"]:
-            of_views = f"{count(len(views), 'view')} ({join_words(views)})"
-        kernels = count(m, "kernel")
-        if m > len(views):
-            kernels += f": {join_words(model.kernel_names_, 20)}"
-        rules = "; ".join(model.bank_.explain().splitlines())
-        yield f"From {of_views} we computed {kernels}. {rules}."
+        yield from _about_views(model)
+
+
+def _about_views(model: MultipleKernelClusterer) -> Iterator[str]:
+    """Yield the views with their features, and how each of them compares samples."""
+    widths = model._source.widths
+    features = {name: count(width, "feature") for name, width in widths.items()}
+    if list(widths) == ["table"]:
+        yield f"There were {features['table']}."
+    else:
+        sizes = [f"{name} ({each})" for name, each in features.items()]
+        yield f"The views were {join_words(sizes, 20)}."
+    views = model.bank_._views
+    prepared = _group({each.name: str(each.preparation) for each in views})
+    if list(prepared) == [UNPREPARED]:
+        yield "Values were used as they are."
+    elif len(prepared) == 1:
+        yield f"The values were prepared in one way: {next(iter(prepared))}."
+    else:
+        ways = [f"{how} ({names})" for how, names in prepared.items()]
+        yield f"The values were prepared by view: {'; '.join(ways)}."
+    compared = _group({each.name: _comparison(each) for each in views})
+    for how, names in compared.items():
+        where = f" in {names}"
+        if len(compared) == 1:
+            where = ""
+        yield f"Samples were compared{where} by {how}."
+
+
+def _group(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the names, in words, that have each of several texts."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        names.setdefault(text, []).append(name)
+    return {text: join_words(each, 20) for text, each in names.items()}
+
+
+def _comparison(view: ViewKernels) -> str:
+    """Return what compares the samples of a view."""
+    how = _kernels([formula.name for formula in view.formulas])
+    found = view.neighborhoods[0]
+    if found is None:
+        return how
+    near = f"shared neighborhoods of the {found.size} nearest samples"
+    if view.share == 1:
+        return f"{near}, by {how}"
+    return f"the mix of {how} and {near}"
+
+
+def _kernels(names: Sequence[str]) -> str:
+    """Return the names of kernels in words, Gaussian ones by their bandwidths."""
+    widths = [name.removeprefix(GAUSSIAN) for name in names if GAUSSIAN in name]
+    others = [f"the {name} kernel" for name in names if GAUSSIAN not in name]
+    if not widths:
+        return join_words(others, 20)
+    times = f"{join_words(widths, 20)} times the median distance"
+    if widths == ["1"]:
+        times = "the median distance"
+    kernels = "a Gaussian kernel"
+    if len(widths) > 1:
+        kernels = f"{len(widths)} Gaussian kernels"
+    return join_words([f"{kernels} (bandwidth: {times} of samples)", *others], 20)
 
 
 def _features(approximation: Any) -> str:
@@ -188,12 +248,13 @@ def _about_method(
     name = type(model).__name__
     text = f"We combined {kernels} by {name}"
     if of_graph:
-        text = f"Samples were compared by {kernels}, and clustered by {name}"
+        text = f"The method was {name}"
     if model.REFERENCES:
         numbers = range(1, len(model.REFERENCES) + 1)
         text += f" [{', '.join(map(str, numbers))}]"
     if model.SUMMARY:
-        text += f", {model.SUMMARY}"
+        sign = ":" if of_graph else ","
+        text += f"{sign} {model.SUMMARY}"
     if settings:
         text += f" ({', '.join(settings)})"
     yield f"{text}."
@@ -259,8 +320,58 @@ def _about_clusters(data: ReportData, seed: str, of_graph: bool) -> Iterator[str
         refits = count(len(np.asarray(data.stability.agreements)), "refit")
         yield (
             f"Stability was assessed by {refits} on {data.stability.size:,} samples "
-            "drawn at random, compared with the whole fit by the adjusted Rand index."
+            "drawn at random; their mean adjusted Rand index with the whole fit is "
+            f"{data.stability.mean:.2f}."
         )
+
+
+def _about_number(data: ReportData) -> Iterator[str]:
+    """Yield how the number of clusters was compared with others."""
+    found = data.suggestion
+    if found is None:
+        return
+    first, last = int(found.k_values[0]), int(found.k_values[-1])
+    text = (
+        f"Of {first} to {last} clusters, {found.n_clusters} have the highest sum of "
+        "eigengap, tightness and agreement of two graphs, each scaled from 0 to 1"
+    )
+    if found.tests is not None:
+        p_value = found.tests.p_text(found.tests.p_value)
+        text += (
+            "; clusters were tested against one cloud of the same covariance and "
+            f"against shuffled views (p {p_value})"
+        )
+    yield f"{text}."
+
+
+def _about_variables(data: ReportData) -> Iterator[str]:
+    """Yield how variables that were not clustered on were tested."""
+    found = data.annotation
+    if found is None:
+        return
+    made = set(found.table.loc[found.table["reason"] == "", "test"])
+    tests = {"chi-square": "categories by chi-square"}
+    tests["Kruskal-Wallis"] = "numbers by the test of Kruskal and Wallis"
+    words = [text for test, text in tests.items() if test in made]
+    if words:
+        yield (
+            f"Variables that were not clustered on were tested against the clusters, "
+            f"{join_words(words)}, with p-values from {found.n_permutations:,} "
+            "permutations, adjusted by the method of Benjamini and Hochberg."
+        )
+    for name, comparison in found.comparisons.items():
+        text = (
+            f"Survival ({name}) was compared by the log-rank test, for pairs of "
+            "clusters with Holm's correction"
+        )
+        if len(comparison.hazards):
+            text += (
+                ", and hazard ratios were estimated by a Cox regression with Efron's "
+                "handling of ties"
+            )
+        if comparison.adjusted_for:
+            text += f", adjusted for {join_words(comparison.adjusted_for, 20)}"
+        yield f"{text}."
 
 
 def _about_versions(data: ReportData, versions: Mapping[str, str]) -> str:

@@ -29,6 +29,11 @@ for (const button of document.querySelectorAll("thead button")) {
   });
 }
 
+// On paper nothing can be unfolded.
+window.addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
+});
+
 for (const button of document.querySelectorAll("button.copy")) {
   button.hidden = false;
   button.addEventListener("click", () => {

@@ -180,9 +180,14 @@ def _shown(value: Any) -> Any:
 
 
 def _own_settings(model: MultipleKernelClusterer) -> list[str]:
-    """Return the parameters that only this method has, as text."""
+    """Return what only this method has: its hyperparameters, and what is not usual."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
-    own = {k: v for k, v in model.get_params(deep=False).items() if k not in shared}
+    usual = type(model)().get_params(deep=False)
+    own = {}
+    for name, value in model.get_params(deep=False).items():
+        is_own = name in model.GRID or repr(value) != repr(usual[name])
+        if is_own and name not in shared:
+            own[name] = value
     if getattr(model, "anchor_", None) is not None:
         own["anchor"] = model.anchor_  # the value that was used, rather than "auto"
     quotes = "'\""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from mkclust.agreements.limits import p_text
@@ -80,11 +79,6 @@ def _clusters(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         stable = data.stability.clusters
         meaning = "share of the refits in which its samples stay in it"
         columns.append(Column("Stability", stable, ".2f", meaning, stable))
-    if data.annotation is not None:
-        columns += [
-            Column(f"Median {name.partition(',')[0]}", medians)
-            for name, medians in _medians(data).items()
-        ]
     if data.description is not None:
         columns.append(Column("Set apart by", data.description.names))
     yield Table("The clusters", columns)
@@ -98,19 +92,6 @@ def _clusters(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     yield Download(
         f"Save the clusters of {n} (CSV)", "clusters.csv", _base64(_labels_csv(data))
     )
-
-
-def _medians(data: ReportData) -> dict[str, list[str]]:
-    """Return the median survival times of the clusters in words."""
-    assert data.annotation is not None
-    found = {}
-    for name, curves in data.annotation.survival.items():
-        times = [curves.medians.get(c) for c in range(len(data.titles))]
-        found[name] = [
-            "-" if time is None else "not reached" if np.isnan(time) else f"{time:.3g}"
-            for time in times
-        ]
-    return found
 
 
 def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
@@ -179,24 +160,20 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
                 )
             )
         yield Row([pictures[f"survival {name}"], Stack(beside)])
-    drawn = [each for name, each in pictures.items() if name.startswith("variable")]
-    if drawn:
-        yield Row(drawn)
+    beside = [each for name, each in pictures.items() if name.startswith("variable")]
     tests = found.table[found.table["reason"] == ""]
     blocks: list[Block] = []
     if len(tests):
-        yield Table(
-            "Variables against the clusters",
-            [
-                Column("Variable", tests["variable"]),
-                Column("Test", tests["test"]),
-                Column("Samples", tests["n_samples"], ",d"),
-                Column("Missing", tests["n_missing"], ",d"),
-                Column("Statistic", tests["statistic"], ".4g"),
-                Column("p-value", tests["p_value"], found.p_text),
-                Column("Adjusted", tests["p_adjusted"], found.adjusted_text),
-            ],
-        )
+        columns = [
+            Column("Variable", tests["variable"]),
+            Column("Test", tests["test"]),
+            Column("Samples", tests["n_samples"], ",d"),
+            Column("Missing", tests["n_missing"], ",d"),
+            Column("Statistic", tests["statistic"], ".4g"),
+            Column("p-value", tests["p_value"], found.p_text),
+            Column("Adjusted", tests["p_adjusted"], found.adjusted_text),
+        ]
+        yield Row([*beside, Table("Variables against the clusters", columns)])
         blocks.append(
             Text(
                 f"p-values are from {found.n_permutations:,} permutations of the "
