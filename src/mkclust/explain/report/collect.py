@@ -46,7 +46,7 @@ MOST_LISTED = 25
 class ReportData:
     """Everything that the report of a fit says, None for what is unknown."""
 
-    model: Any
+    model: MultipleKernelClusterer
     X: Any
     y: np.ndarray | None  # given classes, in the order of the labels
     ids: list[str]
@@ -218,7 +218,7 @@ def _diagnosis(model: MultipleKernelClusterer, samples: Any) -> Diagnosis:
     return diagnose(model, samples, leave_one_out=quick, max_samples=n)
 
 
-def _separation(model: Any, X: Any) -> ViewSeparation | None:
+def _separation(model: MultipleKernelClusterer, X: Any) -> ViewSeparation | None:
     """Return how well each view separates every two clusters, unless they are many."""
     if not 1 < model.n_clusters_ <= MAX_SEPARATED:
         return None

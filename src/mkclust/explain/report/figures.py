@@ -17,6 +17,7 @@ from mkclust.explain.annotate import SMALL_P, Annotation
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.blocks import Picture
 from mkclust.explain.report.collect import ReportData
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.plots.heatmap import has_features
 from mkclust.plots.style import Display
 from mkclust.text import printable
@@ -103,7 +104,9 @@ def _that_differ(annotation: Annotation) -> list[str]:
     return names[:MOST_VARIABLES]
 
 
-def _from_model(display: type[Display], model: Any, ax: Any) -> Display:
+def _from_model(
+    display: type[Display], model: MultipleKernelClusterer, ax: Any
+) -> Display:
     """Draw a model."""
     return display.from_estimator(model, ax=ax)
 
@@ -113,7 +116,7 @@ def _from_suggestion(display: Any, found: NumberOfClusters, ax: Any) -> Display:
     return display.from_suggestion(found, ax=ax)
 
 
-def _similarities(model: Any, X: Any, ax: Any) -> Display:
+def _similarities(model: MultipleKernelClusterer, X: Any, ax: Any) -> Display:
     """Draw the similarities of some samples."""
     return plots.SortedKernelDisplay.from_estimator(model, X, max_samples=240, ax=ax)
 
