@@ -2,12 +2,14 @@
 of."""
 
 import datetime
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, issparse
 
+from mkclust import AverageKKM, describe
 from mkclust.data.samples import read_samples, read_views
 from mkclust.data.tables import read_column
 
@@ -75,3 +77,33 @@ def test_variables_of_one_name_are_told_apart_by_their_places():
     np.testing.assert_array_equal(fitted.views["a"], X)
     again = read_views({"a": twice}, encodings=fitted.encodings)
     np.testing.assert_array_equal(again.views["a"], X)
+
+
+def copy_on_write():
+    """Let frames copy what is written to, as all do from pandas 3 on."""
+    if int(pd.__version__.partition(".")[0]) < 3:
+        return pd.option_context("mode.copy_on_write", True)
+    return nullcontext()
+
+
+def test_frames_that_copy_on_write_are_fitted_as_others():
+    """From version 3 on, pandas hands out arrays that cannot be written to."""
+    rng = np.random.default_rng(0)
+    group = np.arange(60) % 3
+    tables = {
+        name: pd.DataFrame(
+            4 * rng.normal(size=(3, 4))[group] + rng.normal(size=(60, 4)),
+            index=[f"P{i}" for i in range(60)],
+            columns=list("wxyz"),
+        )
+        for name in ("first", "second")
+    }
+    labels = AverageKKM(3, random_state=0).fit(tables).labels_
+
+    with copy_on_write():
+        assert not tables["first"].to_numpy().flags.writeable
+        model = AverageKKM(3, random_state=0).fit(tables)
+        assert (model.labels_ == labels).all()
+        assert (model.predict(tables) == labels).all()
+        summary = describe(model, tables).summary()
+    assert all(name in summary for name in ("0  20", "1  20", "2  20"))
