@@ -1,11 +1,11 @@
 """Cells with counts of genes and proteins, or of genes and peaks, compared with Leiden.
 
     pip install igraph
-    python benchmarks/cells.py [--only PART ...] [--share 0.1]
+    python benchmarks/cells.py [--only PART ...]
 
-writes ``results/cells.json``, part by part: adjusted Rand index, types found (F1 above
-.5 with one of the clusters), seconds with all preparation, and peak memory of every
-contestant. All of them know the number of types.
+writes what is not there yet into ``results/cells.json``, row by row: adjusted Rand
+index, types found (F1 above .5 with one of the clusters), seconds with all preparation,
+and peak memory of every contestant. All of them know the number of types.
 
 cite_3000       cells of `sets.count_cells`: twelve types, 30 to .5 %, three of which
                 differ in proteins only
@@ -44,7 +44,7 @@ from sklearn.preprocessing import normalize
 from mkclust import AgreementKKM
 from mkclust.kernels.kinds import RULES, ViewProfile, kind_of
 from mkclust.metrics import adjusted_rand_index
-from records import measure_parts
+from records import parse, read_record, write_record
 from scale import run_alone, status
 from sets import FAMILIES, REAL, TOUCHSTONE, count_cells, load
 
@@ -55,6 +55,8 @@ COMPONENTS = 50
 NEIGHBORS, CANDIDATES, PRUNED = 20, 200, 1 / 15
 # Steps to the resolution of Leiden, and iterations of a cut, as scanpy has them.
 HALVINGS, ITERATIONS = 14, 2
+# Seconds of other cuts, by the clock and by all processors.
+NO_OTHERS = np.zeros(2)
 N_PEAKS = 6000
 # Cells that are simulated at a time, each time with another seed.
 BLOCK = 5000
@@ -129,11 +131,11 @@ def side_by_side(views):
 
 
 def ours_raw(views):
-    return AgreementKKM(N_TYPES, random_state=0).fit(views).labels_, 0.0
+    return AgreementKKM(N_TYPES, random_state=0).fit(views).labels_, NO_OTHERS
 
 
 def ours_components(views):
-    return AgreementKKM(N_TYPES, random_state=0).fit(prepare(views)).labels_, 0.0
+    return AgreementKKM(N_TYPES, random_state=0).fit(prepare(views)).labels_, NO_OTHERS
 
 
 def leiden_rna(views):
@@ -151,7 +153,7 @@ def leiden_wnn(views):
 
 def k_means(views):
     points = side_by_side(prepare(views))
-    return KMeans(N_TYPES, n_init=10, random_state=0).fit_predict(points), 0.0
+    return KMeans(N_TYPES, n_init=10, random_state=0).fit_predict(points), NO_OTHERS
 
 
 def nearest(points, count):
@@ -245,10 +247,10 @@ def leiden(graph):
     options = {"objective_function": "modularity", "weights": upper.data}
     low, high = 1e-2, 20.0
     best = None
-    started = time.perf_counter()
+    started = clocks()
     for _ in range(HALVINGS):
         resolution = np.sqrt(low * high)
-        last = time.perf_counter()
+        last = clocks()
         random.seed(0)  # igraph draws from it
         found = links.community_leiden(
             resolution=resolution, n_iterations=ITERATIONS, **options
@@ -267,13 +269,27 @@ def leiden(graph):
 
 CONTESTANTS = {
     "ours, raw counts": ours_raw,
-    "ours, components": ours_components,
-    "Leiden, components of genes": leiden_rna,
-    "Leiden, both side by side": leiden_both,
     "Leiden, weighted neighbors": leiden_wnn,
+    "Leiden, both side by side": leiden_both,
+    "ours, components": ours_components,
     "k-means, both side by side": k_means,
+    "Leiden, components of genes": leiden_rna,
 }
 SIMULATED = {"cite": simulate, "multiome": simulate_multiome}
+# The simulated cells of each part: kind, number, seed.
+PARTS = {
+    "cite_3000": [("cite", 3_000, 1)],
+    "cite_12000": [("cite", 12_000, 1)],
+    "cite_50000": [("cite", 50_000, 1)],
+    "seeds": [("cite", 3_000, seed) for seed in (2, 3)],
+    "multiome": [("multiome", 3_000, seed) for seed in (1, 2)],
+    "recognized": [],
+}
+
+
+def clocks():
+    """Return the seconds of a clock and those of all processors, to subtract."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def run_contestant(contestant, folder):
@@ -284,16 +300,15 @@ def run_contestant(contestant, folder):
     views = {path.stem: read_view(path) for path in sorted(folder.glob("view_*"))}
     views = {name.removeprefix("view_"): view for name, view in views.items()}
     held = status("VmRSS")
-    started = time.perf_counter()
-    processor = time.process_time()
+    started = clocks()
     labels, other_cuts = CONTESTANTS[contestant](views)
-    seconds = time.perf_counter() - started - other_cuts
+    seconds, processor_seconds = clocks() - started - other_cuts
     return {
         "ari": round(adjusted_rand_index(y, labels), 3),
         "types": types_found(y, labels),
         "clusters": len(np.unique(labels)),
         "seconds": round(seconds, 1),
-        "processor_seconds": round(time.process_time() - processor - other_cuts, 1),
+        "processor_seconds": round(processor_seconds, 1),
         "peak_gb": round(status("VmHWM"), 2),
         "data_gb": round(held, 2),
     }
@@ -323,51 +338,22 @@ def types_found(y, labels):
     return int(np.sum((2 * both / sizes).max(axis=1) > 0.5))
 
 
-def compare(kind, n, seed):
-    """Return what all contestants find in the same cells."""
+def compare(kind, n, seed, contestants):
+    """Yield what contestants find in the same cells, one after the other."""
     views, y = SIMULATED[kind](n, seed)
-    found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "types.npy", y)
         for view, rows in views.items():
             write_view(folder, view, rows)
         del views
-        for contestant in CONTESTANTS:
-            found[contestant] = run_alone(
-                run_contestant, contestant=contestant, folder=name
-            )
-            print(kind, n, seed, contestant, found[contestant], flush=True)
-    return found
+        for contestant in contestants:
+            known = {"cells": kind, "n": n, "seed": seed, "contestant": contestant}
+            found = run_alone(run_contestant, contestant=contestant, folder=name)
+            yield known | found
 
 
-def cite_3000(share=1.0):
-    """Compare on 3,000 cells with genes and proteins."""
-    return compare("cite", int(3_000 * share), 1)
-
-
-def cite_12000(share=1.0):
-    """Compare on 12,000 cells."""
-    return compare("cite", int(12_000 * share), 1)
-
-
-def cite_50000(share=1.0):
-    """Compare on 50,000 cells."""
-    return compare("cite", int(50_000 * share), 1)
-
-
-def seeds(share=1.0):
-    """Compare on other cells of the same tissue."""
-    return {str(seed): compare("cite", int(3_000 * share), seed) for seed in (2, 3)}
-
-
-def multiome(share=1.0):
-    """Compare on genes and peaks."""
-    n = int(3_000 * share)
-    return {str(seed): compare("multiome", n, seed) for seed in (1, 2)}
-
-
-def recognized(share=1.0):
+def recognized():
     """Return which views are taken for counts, and scores with and without the rule."""
     taken = []
     for name in (*REAL, *FAMILIES, *TOUCHSTONE):
@@ -383,14 +369,32 @@ def recognized(share=1.0):
     return {"views of sets.py taken for counts": taken, "ari": scores}
 
 
-def measure(part, share):
-    """Return what a part measures."""
-    return part(share)
+def main():
+    """Run what is not in the file yet, and write it row by row."""
+    only = {"nargs": "*", "choices": PARTS, "default": list(PARTS)}
+    options = parse(__doc__, "cells.json", only=only)
+    record = {"rows": [], "recognized": None} | read_record(options.out)
+    for cells in [cells for part in options.only for cells in PARTS[part]]:
+        there = {
+            row["contestant"]
+            for row in record["rows"]
+            if (row["cells"], row["n"], row["seed"]) == cells
+        }
+        todo = [name for name in CONTESTANTS if name not in there]
+        for row in compare(*cells, todo) if todo else ():
+            print(row, flush=True)
+            record["rows"].append(row)
+            write(options.out, record)
+    if "recognized" in options.only:
+        record["recognized"] = recognized()
+        write(options.out, record)
+
+
+def write(path, record):
+    """Write the record of this script."""
+    command = "python benchmarks/cells.py [--only PART ...]"
+    write_record(path, record, command, igraph=version("igraph"))
 
 
 if __name__ == "__main__":
-    parts = (cite_3000, cite_12000, cite_50000, seeds, multiome, recognized)
-    command = "python benchmarks/cells.py"
-    measure_parts(
-        __doc__, "cells.json", parts, measure, command, igraph=version("igraph")
-    )
+    main()

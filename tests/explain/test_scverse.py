@@ -143,6 +143,13 @@ def test_new_cells_are_predicted_from_counts(modalities, counts):
     assert adjusted_rand_index(labels, model.labels_) > 0.97
 
 
+def test_all_cells_are_in_the_graph_if_only_some_are_anchors(modalities):
+    cluster(modalities, 3, anchors=100, learn_from=120)
+    links = modalities.obsp["mkclust_connectivities"]
+    assert links.shape == (N, N)
+    assert (links.sum(axis=1) > 0).all()
+
+
 def test_scale_none_leaves_counts_as_they_are(modalities):
     model = cluster(modalities, 3, scale="none")
     assert "counts" not in model.bank_.rules_.values()

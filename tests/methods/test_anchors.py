@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.decomposition import PCA
 
 from mkclust import AgreementKKM, load_model, save_model
 from mkclust.data.draw import draw_samples
@@ -160,3 +161,14 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(known):
         np.testing.assert_array_equal(found.predict(chunks), model.labels_)
         assert nanny.pid != victim
     np.testing.assert_array_equal(found.labels_, model.labels_)
+
+
+def test_components_of_all_samples_are_components_to_the_anchors():
+    rng = np.random.default_rng(0)
+    y = np.arange(800) % 4
+    genes = 4 * rng.normal(size=(4, 40))[y] + rng.normal(size=(800, 40))
+    scores = PCA(30).fit_transform(genes)
+    model = AgreementKKM(4, anchors=300, learn_from=600, random_state=0)
+    model.fit({"genes": scores, "again": genes[:, :25]})
+    assert model.bank_.rules_ == {"genes": "components", "again": "dense"}
+    assert adjusted_rand_index(y, model.labels_) > 0.95

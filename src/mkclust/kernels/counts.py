@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.ndimage import median_filter
 from scipy.sparse import issparse
+from scipy.sparse.linalg import eigsh
 from scipy.stats import skew
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -58,6 +59,8 @@ COMPONENTS = 50
 # Rows that both are learned from, and rows that are written out at a time.
 LEARNED_ROWS = 10_000
 BLOCK_ROWS = 1024
+# Lanczos' method is faster if there are more times as many columns as directions.
+FEW_DIRECTIONS = 10
 # The variance that is expected of a column is the median of this many of about the same
 # mean.
 SIMILAR_COLUMNS = 101
@@ -139,8 +142,7 @@ class CountComponents(Preparation):
         means, covariances = _moments(select(logarithms, columns, axis=1))
         d = len(columns)
         r = max(1, min(COMPONENTS, d, rows.shape[0] - 1))
-        directions = eigh(covariances, subset_by_index=(d - r, d - 1))[1]
-        return cls(total, columns, means, np.ascontiguousarray(directions[:, ::-1]))
+        return cls(total, columns, means, _leading_directions(covariances, r))
 
     def apply(self, rows: Array) -> Array:
         """Return the components of rows."""
@@ -208,6 +210,17 @@ def _most_variable(logarithms: Array) -> np.ndarray:
     expected = median_filter(found, SIMILAR_COLUMNS, mode="nearest")
     rising = np.argsort(found - expected, kind="stable")
     return np.sort(order[rising[-VARIABLE_COLUMNS:]])
+
+
+def _leading_directions(covariances: Float, r: int) -> Float:
+    """Return the leading eigenvectors of covariances, (d, r)."""
+    d = len(covariances)
+    if FEW_DIRECTIONS * r >= d:
+        vectors = eigh(covariances, subset_by_index=(d - r, d - 1))[1]
+    else:
+        start = np.random.default_rng(0).normal(size=d)
+        vectors = eigsh(covariances, r, v0=start)[1]
+    return np.ascontiguousarray(vectors[:, ::-1])
 
 
 def _moments(rows: Array) -> tuple[Float, Float]:

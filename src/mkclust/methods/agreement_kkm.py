@@ -28,6 +28,7 @@ from mkclust.methods.anchors import (
     kept_samples,
     learn_from_anchors,
     needs_anchors,
+    with_kinds_of_all,
 )
 from mkclust.methods.compromise import find_compromise
 from mkclust.methods.number_of_clusters import NumberOfClusters, find_number
@@ -197,7 +198,8 @@ class AgreementKKM(InductiveClusterer):
             chosen = clone(self).set_params(n_clusters=found.n_clusters)
             return chosen._learn(samples) | {"suggestion_": found}
         if needs_anchors(samples, self.anchors):
-            return learn_from_anchors(self, samples)
+            model = with_kinds_of_all(self, samples)
+            return learn_from_anchors(model, samples)
         return learn(self, samples.computed())
 
     def _embed_samples(

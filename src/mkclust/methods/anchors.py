@@ -25,6 +25,8 @@ from mkclust.fit.missingness import measure_missingness
 from mkclust.fit.neighborhoods import orthonormalized, stacked
 from mkclust.fit.steps import learn
 from mkclust.graph import Graph, cut, scaled_factor
+from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels.kinds import with_components
 from mkclust.linalg import is_foreign, ranges
 from mkclust.stack.discretize import assign
 from mkclust.types import Float
@@ -64,6 +66,18 @@ def learn_from_anchors(
     if len(drawn) < samples.n_samples:
         rows, state = embed_in_blocks(fitted, samples)
     return learn_all(fitted, samples, rows, state, anchors)
+
+
+def with_kinds_of_all(model: Any, samples: Samples) -> Any:
+    """Return a model to fit to some samples, with kinds that only all samples show."""
+    kernels = model.kernels
+    if samples.kind == "kernels" or isinstance(kernels, KernelBank):
+        return model
+    rules = default_bank(samples.kind == "views", kernels).rules
+    known = with_components(rules, samples.by_name)
+    if known is rules:
+        return model
+    return clone(model).set_params(kernels=known)
 
 
 def drawn_part(samples: Samples, count: int) -> Samples:

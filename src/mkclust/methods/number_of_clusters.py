@@ -18,7 +18,7 @@ from mkclust.fit.neighborhoods import find_memberships
 from mkclust.fit.steps import open_training
 from mkclust.graph import Cuts, Way, cut_alike, cut_for_all, list_sizes
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.methods.anchors import needs_anchors
+from mkclust.methods.anchors import needs_anchors, with_kinds_of_all
 from mkclust.methods.compromise import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count
@@ -191,6 +191,7 @@ def find_number(model: MultipleKernelClusterer, samples: Samples) -> NumberOfClu
     part = samples
     if needs_anchors(samples, most_samples):
         blocks = as_blocks(samples)
+        model = with_kinds_of_all(model, samples)
         drawn = np.sort(draw_samples(blocks, most_samples, samples.ids))
         part = samples.held(blocks.take(drawn), drawn)
 
