@@ -69,10 +69,9 @@ class VariableDisplay(Display):
         known = values.notna().to_numpy() & (labels >= 0)
         self.values = values[known]
         self.labels = labels[known]
-        is_category = isinstance(values.dtype, pd.CategoricalDtype)
-        self.is_number = not is_category and values.nunique() > 2
+        is_numeric = pd.api.types.is_numeric_dtype(values)
+        self.is_number = is_numeric and values.nunique() > 2
         if self.is_number:
-            self.values = pd.to_numeric(self.values)
             quartiles = self.values.groupby(self.labels).quantile([0.25, 0.5, 0.75])
             self.table = quartiles.unstack()
         else:

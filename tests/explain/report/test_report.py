@@ -8,6 +8,7 @@ import io
 import re
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -28,6 +29,7 @@ from mkclust import (
     annotate,
     describe,
     diagnose,
+    name_clusters,
     sample_scores,
     suggest_n_clusters,
     view_separation,
@@ -35,6 +37,7 @@ from mkclust import (
 )
 from mkclust.explain.report import report_html
 from mkclust.explain.report.collect import collect
+from mkclust.explain.report.lead import headline, lead
 from mkclust.explain.stability import stability
 from mkclust.fit.same_input import read_again
 from mkclust.kernels import Nystroem
@@ -522,3 +525,74 @@ def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
     data = collect(model, problem[0], n_resamples=0, alternatives=True)
     expected = suggest_n_clusters(problem[0], evidence=True)
     assert data.suggestion.summary() == expected.summary()
+
+
+def test_nothing_is_said_twice_and_every_section_says_something(page, problem):
+    single = page_of(AverageKKM(3, random_state=0).fit(problem[0]), problem[0])
+    for each in (page, single):
+        text = words(each.text)
+        said = [part.strip() for part in re.split(r"(?<=[.!?]) ", text)]
+        long = [sentence for sentence in said if len(sentence.split()) > 6]
+        assert len(long) == len(set(long)), [s for s in long if long.count(s) > 1]
+        for name, content in each.sections.items():
+            assert len(content.split()) > 8, name
+        assert "Not compared" not in text
+        assert "nothing to certify" not in text
+
+
+@pytest.mark.parametrize("mean", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("evidence", ["none", "weak", "strong"])
+def test_the_first_lines_do_not_contradict_each_other(
+    problem, fitted, found, mean, evidence
+):
+    data = collect(fitted, problem[0], n_resamples=2, alternatives=found[0])
+    refits = np.full(2, mean)
+    data = replace(
+        data,
+        stability=replace(data.stability, agreements=refits),
+        suggestion=replace(found[0], tests=replace(found[0].tests, verdict=evidence)),
+    )
+    said = " ".join(lead(data)).replace("not well separated", "")
+    is_doubted = "there may be no clusters" in said
+    assert is_doubted == (evidence == "none")
+    assert not (is_doubted and "well separated" in said)
+    assert not ("well separated" in said and "Stability 0.30" in said)
+    assert "another number of clusters may fit better" not in said
+    assert f"Stability {mean:.2f}" in said
+
+
+def test_the_headline_says_how_many_groups_there_are_and_whether_survival_differs(
+    problem, fitted, found
+):
+    data = collect(fitted, problem[0], n_resamples=0, annotation=found[1])
+    first, *others, last = np.bincount(fitted.labels_).tolist()
+    sizes = ", ".join(map(str, [first, *others])) + f" and {last}"
+    assert headline(data).startswith(f"3 groups of {sizes} samples; survival ")
+    [test] = [each for each in found[1].tests if each.test == "log-rank"]
+    assert f"(p {found[1].p_text(test.p_value, '= ')})" in headline(data)
+    assert ("differs" in headline(data)) == (test.p_value < 0.05)
+
+    named = name_clusters(
+        AverageKKM(3, random_state=0).fit(problem[0]), ["a", "b", "c"]
+    )
+    data = collect(named, problem[0], n_resamples=0)
+    size = np.bincount(named.labels_)[0]
+    assert headline(data).startswith(f"3 groups of samples: a ({size}), b (")
+    assert page_of(named, problem[0]).column("The clusters", "Cluster") == list("abc")
+
+
+def test_the_methods_name_how_variables_were_tested(problem, fitted, found):
+    page = page_of(
+        fitted, problem[0], annotation=found[1], alternatives=found[0], n_resamples=2
+    )
+    said = words(page.sections["run"])
+    for step in (
+        "The views were left (10 features), right (10 features) and top (10 features)",
+        "Gaussian kernel (bandwidth: the median distance of samples)",
+        "Of 2 to 4 clusters, 3 have the highest sum",
+        "log-rank test, for pairs of clusters with Holm's correction",
+        "test of Kruskal and Wallis",
+        "Benjamini and Hochberg",
+        f"[{len(fitted.REFERENCES) + 1}] The mkclust developers",
+    ):
+        assert step in said
