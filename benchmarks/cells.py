@@ -1,7 +1,7 @@
 """Cells with counts of genes and proteins, or of genes and peaks, compared with Leiden.
 
     pip install igraph
-    python benchmarks/cells.py [--only PART ...]
+    python benchmarks/cells.py [--only PART ...] [--contestants NAME ...]
 
 writes what is not there yet into ``results/cells.json``, row by row: adjusted Rand
 index, types found (F1 above .5 with one of the clusters), seconds with all preparation,
@@ -372,7 +372,8 @@ def recognized():
 def main():
     """Run what is not in the file yet, and write it row by row."""
     only = {"nargs": "*", "choices": PARTS, "default": list(PARTS)}
-    options = parse(__doc__, "cells.json", only=only)
+    names = {"nargs": "*", "choices": CONTESTANTS, "default": list(CONTESTANTS)}
+    options = parse(__doc__, "cells.json", only=only, contestants=names)
     record = {"rows": [], "recognized": None} | read_record(options.out)
     for cells in [cells for part in options.only for cells in PARTS[part]]:
         there = {
@@ -380,7 +381,7 @@ def main():
             for row in record["rows"]
             if (row["cells"], row["n"], row["seed"]) == cells
         }
-        todo = [name for name in CONTESTANTS if name not in there]
+        todo = [name for name in options.contestants if name not in there]
         for row in compare(*cells, todo) if todo else ():
             print(row, flush=True)
             record["rows"].append(row)

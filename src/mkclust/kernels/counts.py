@@ -26,67 +26,45 @@ from mkclust.linalg.sparse_rows import (
 )
 from mkclust.types import Array, Float
 
-# Genes are many columns, and proteins, or species, at least a few.
+# Genes are at least so many columns, and proteins fewer.
 MANY_COLUMNS = 100
-FEW_COLUMNS = 8
-# Fewer rows do not show how a column is distributed.
-FEWEST_ROWS = 10
-# Of the variances of columns over their means, the median and the fifth percentile are
-# at least these: counts vary at least as Poisson's, less what few rows leave to chance.
-LEAST_VARIANCE = 0.9
-LEAST_OF_NEARLY_ALL = 0.5
-# Counts have no largest value that many entries have, as scores and pixels do: it is
-# above this number, and at most this share of the positive entries is as large.
-LEAST_MAXIMUM = 10
-MOST_AT_MAXIMUM = 1e-3
-# The median skewness of columns is at least this, that of few columns more.
-LEAST_SKEWNESS = 0.5
-LEAST_SKEWNESS_OF_FEW = 1.0
-# Of the means of columns, the 95th percentile is this many times the fifth.
-LEAST_RANGE = 10
-# Columns that are positive in most rows have this share of all counts. Those of words
-# and of peaks of chromatin have at most 2 %, and go by the rarity of their columns.
-LEAST_COMMON_SHARE = 0.05
-# Of the positive counts of few columns, some are large, and at least this share is
-# small, unlike amounts of money.
-LEAST_MAXIMUM_OF_FEW = 50
-SMALL_COUNT = 10
-LEAST_SHARE_OF_SMALL = 0.01
 # Columns that are used, and principal components of these: scanpy's and Seurat's usual
 # numbers.
 VARIABLE_COLUMNS = 2000
 COMPONENTS = 50
-# Rows that both are learned from, and rows that are written out at a time.
-LEARNED_ROWS = 10_000
-BLOCK_ROWS = 1024
-# Lanczos' method is faster if there are more times as many columns as directions.
-FEW_DIRECTIONS = 10
-# The variance that is expected of a column is the median of this many of about the same
-# mean.
-SIMILAR_COLUMNS = 101
 
 
 def are_many_counts(rows: Float) -> bool:
     """Return whether rows hold counts of many columns, some of them common."""
-    if rows.shape[1] < MANY_COLUMNS or not _may_be_counts(rows, LEAST_SKEWNESS):
+    if rows.shape[1] < MANY_COLUMNS or not _may_be_counts(rows, least_skewness=0.5):
         return False
+    # Some genes are found far more often than others.
+    least_range = 10
+    # Columns that are positive in most rows have this share of all counts. Those of
+    # words and of peaks of chromatin have at most 2 %, and go by their rarity.
+    least_common_share = 0.05
     means = rows.mean(axis=0)
     low, high = np.quantile(means[means > 0], (0.05, 0.95))
     is_common = np.mean(rows > 0, axis=0) > 0.5
     common_share = means[is_common].sum() / means.sum()
-    return bool(high >= LEAST_RANGE * low and common_share >= LEAST_COMMON_SHARE)
+    return bool(high >= least_range * low and common_share >= least_common_share)
 
 
 def are_few_counts(rows: Float) -> bool:
     """Return whether rows hold counts of few columns, large in some of the rows."""
-    if not FEW_COLUMNS <= rows.shape[1] < MANY_COLUMNS:
+    fewest_columns = 8
+    if not fewest_columns <= rows.shape[1] < MANY_COLUMNS:
         return False
+    # Some are large, unlike scores, and at least this share is small, unlike money.
+    large = 50
+    small = 10
+    least_share_of_small = 0.01
     positive = rows[rows > 0]
-    if positive.max(initial=0) < LEAST_MAXIMUM_OF_FEW:
+    if positive.max(initial=0) < large:
         return False
-    if np.mean(positive <= SMALL_COUNT) < LEAST_SHARE_OF_SMALL:
+    if np.mean(positive <= small) < least_share_of_small:
         return False
-    return _may_be_counts(rows, LEAST_SKEWNESS_OF_FEW)
+    return _may_be_counts(rows, least_skewness=1.0)
 
 
 def are_whole(entries: Array) -> bool:
@@ -98,20 +76,28 @@ def are_whole(entries: Array) -> bool:
 
 def _may_be_counts(rows: Float, least_skewness: float) -> bool:
     """Return whether rows hold whole numbers that are distributed as counts."""
+    # Fewer rows do not show how a column is distributed, and scores are smaller.
+    fewest_rows = 10
+    least_maximum = 10
     largest = rows.max(initial=0)
-    if len(rows) < FEWEST_ROWS or not are_whole(rows) or largest < LEAST_MAXIMUM:
-        return False
-    # One entry is the largest in any case.
-    n_at_maximum = np.count_nonzero(rows == largest) - 1
-    if n_at_maximum > MOST_AT_MAXIMUM * np.count_nonzero(rows):
+    if len(rows) < fewest_rows or not are_whole(rows) or largest < least_maximum:
         return False
 
+    # Hardly any entries are as large as the largest, as many scores and pixels are.
+    most_at_maximum = 1e-3
+    n_at_maximum = np.count_nonzero(rows == largest) - 1  # one is in any case
+    if n_at_maximum > most_at_maximum * np.count_nonzero(rows):
+        return False
+
+    # Counts vary at least as Poisson's, less what few rows leave to chance.
+    least_variance = 0.9
+    least_of_nearly_all = 0.5
     means = rows.mean(axis=0)
     variances = rows.var(axis=0)
     varying = variances > 0
     relative = variances[varying] / means[varying]
     nearly_least, middle = np.quantile(relative, (0.05, 0.5))
-    if middle < LEAST_VARIANCE or nearly_least < LEAST_OF_NEARLY_ALL:
+    if middle < least_variance or nearly_least < least_of_nearly_all:
         return False
     return bool(np.median(skew(rows[:, varying], axis=0)) >= least_skewness)
 
@@ -134,7 +120,8 @@ class CountComponents(Preparation):
     @classmethod
     def learn(cls, view: Array) -> "CountComponents":
         """Learn the columns and the components, from many rows if there are more."""
-        rows = arrays_to_host(some_rows(view, LEARNED_ROWS))
+        most_rows = 10_000
+        rows = arrays_to_host(some_rows(view, most_rows))
         totals = _totals(rows)
         total = float(np.median(totals[totals > 0])) if totals.any() else 1.0
         logarithms = _logarithms(rows, total)
@@ -207,15 +194,20 @@ def _most_variable(logarithms: Array) -> np.ndarray:
         return varying
     order = varying[np.argsort(means[varying], kind="stable")]
     found = variances[order]
-    expected = median_filter(found, SIMILAR_COLUMNS, mode="nearest")
+    # The variance that is expected of a column is the median of this many of about the
+    # same mean.
+    similar = 101
+    expected = median_filter(found, similar, mode="nearest")
     rising = np.argsort(found - expected, kind="stable")
     return np.sort(order[rising[-VARIABLE_COLUMNS:]])
 
 
 def _leading_directions(covariances: Float, r: int) -> Float:
     """Return the leading eigenvectors of covariances, (d, r)."""
+    # Lanczos' method is faster if there are more times as many columns as directions.
+    few = 10
     d = len(covariances)
-    if FEW_DIRECTIONS * r >= d:
+    if few * r >= d:
         vectors = eigh(covariances, subset_by_index=(d - r, d - 1))[1]
     else:
         start = np.random.default_rng(0).normal(size=d)
@@ -228,7 +220,8 @@ def _moments(rows: Array) -> tuple[Float, Float]:
     n, d = rows.shape
     means = np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
     total = np.zeros((d, d))
-    for part in ranges(n, BLOCK_ROWS):
+    written_out = 1024  # rows at a time
+    for part in ranges(n, written_out):
         centered = dense_rows(rows[part]) - means.astype(rows.dtype)
         total += centered.T @ centered
     return means, total / n
