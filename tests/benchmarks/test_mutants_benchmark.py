@@ -1,6 +1,7 @@
 """The faults that are planted to try the tests: all of them can still be planted."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,11 @@ def test_a_record_has_the_faults_in_their_order_and_counts_those_noticed():
     )
     assert list(record["mutants"]) == [first, second]
     assert (record["n_planted"], record["n_noticed"]) == (2, 1)
+
+
+def test_the_committed_record_has_every_fault_and_all_were_noticed():
+    path = TESTS.parent / "benchmarks" / "results" / "mutants.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert list(record["mutants"]) == [mutant.name for mutant in MUTANTS]
+    assert record["n_noticed"] == record["n_planted"] == len(MUTANTS)
+    assert all(each["noticed_by"] for each in record["mutants"].values())
