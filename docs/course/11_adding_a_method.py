@@ -19,6 +19,8 @@ from mkclust.parameters import Number
 class Powered(InductiveClusterer):
     """Weigh the kernels by a power of their leading eigenvalue sums."""
 
+    strength: float = 1.0  # an annotated field is a parameter
+
     SUMMARY = "which weighs the kernels by a power of their leading eigenvalue sums"
     WEIGHT_MEANING = (
         "A large weight means much leading structure; it is not importance."
@@ -26,29 +28,13 @@ class Powered(InductiveClusterer):
     ALLOWED = {"strength": Number(0)}  # noqa: RUF012
     GRID = {"strength": [0.0, 1.0, 2.0]}  # noqa: RUF012
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kernels="auto",
-        strength=1.0,
-        n_init=10,
-        random_state=None,
-    ):
-        super().__init__(
-            n_clusters, kernels=kernels, n_init=n_init, random_state=random_state
-        )
-        self.strength = strength
-
     def _solve(self, stack):
         mixture = Mixture(stack, self.n_clusters)
-        sums = [mixture.relax(single).value for single in np.eye(stack.n_kernels)]
+        sums = [mixture.relax(one).value for one in np.eye(stack.n_kernels)]
         weights = np.array(sums) ** self.strength
         weights = weights / weights.sum()
-        relaxation = mixture.relax(weights)
-        return mixture.solution(
-            relaxation, weights, weights, [relaxation.value], True, 1
-        )
+        found = mixture.relax(weights)
+        return mixture.solution(found, weights, weights, [found.value], True, 1)
 
 
 # %%
@@ -97,7 +83,9 @@ for strength in Powered.GRID["strength"]:
     print(f"strength {strength}: weights {fitted.weights_.round(2)}")
 
 # %%
-# If the class is in your file ``powered.py``, use it on the command line as ``mkclust
-# cluster views.mat -k 10 --method powered:Powered --set strength=2``.
+# If the class is in the file ``powered.py`` of the current folder, use it on the
+# command line as ``mkclust cluster views.mat -k 10 --method powered:Powered --set
+# strength=2``, and in the plan of a benchmark as ``{ method = "powered:Powered", grid =
+# "authors" }``.
 # :doc:`/guides/own_method` lists the other attributes of a class; the contributing
 # guide says how to add it to the library.

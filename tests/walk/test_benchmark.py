@@ -11,7 +11,7 @@ from mkclust.bench.rows import read_rows
 
 pytestmark = pytest.mark.slow
 
-BENCH, REPORT = commands("docs/guides/benchmark.md")
+BENCH, REPORT, PAPER = commands("docs/guides/benchmark.md")
 
 
 def test_the_quick_plan_of_the_guide_ends_in_tables(tmp_path, monkeypatch):
@@ -31,3 +31,8 @@ def test_the_quick_plan_of_the_guide_ends_in_tables(tmp_path, monkeypatch):
     text = page.read_text()
     assert "| digits" in text
     assert (page.parent / "scores-default.csv").stat().st_size > 0
+    options = ["--latex", "--figures"]
+    assert [*REPORT, *options] == PAPER
+    succeed("report", folder, *options)
+    assert "SimpleMKKM & " in (page.parent / "latex/acc-default.tex").read_text()
+    assert (page.parent / "figures/weights.pdf").stat().st_size > 1000

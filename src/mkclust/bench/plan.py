@@ -4,6 +4,7 @@ import importlib
 import inspect
 import math
 import runpy
+import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -180,21 +181,32 @@ def import_loaders(path: Path) -> None:
 
 
 def import_class(text: str) -> type:
-    """Import the clusterer "package.module:Class", which runs the module's code."""
+    """Import the clusterer "package.module:Class", which runs the module's code.
+
+    The module is installed, or in the current folder.
+    """
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
         raise ValueError(f"{text!r}: write package.module:Class")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # Last, so that a file here never replaces a module of a library. The processes
+        # of a benchmark take over this path.
+        sys.path.append(here)
     try:
         imported = importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise ValueError(
             f"{text!r} cannot be imported ({type(error).__name__}: {error}); install "
-            "it, or add its folder to PYTHONPATH"
+            f"it, or run the command in the folder where it is; this one is {here}"
         ) from None
     found = getattr(imported, name, None)
     if found is None:
         known = [key for key, value in vars(imported).items() if inspect.isclass(value)]
-        raise ValueError(f"{module} has no class {name!r}; {_nearest(name, known)}")
+        file = getattr(imported, "__file__", None) or "a part of Python"
+        raise ValueError(
+            f"{module} ({file}) has no class {name!r}; {_nearest(name, known)}"
+        )
     if not inspect.isclass(found) or not hasattr(found, "fit_predict"):
         raise ValueError(
             f"{text} is not a scikit-learn clusterer: it has no fit_predict"
@@ -346,6 +358,8 @@ def _method(table: dict[str, Any], name: str) -> MethodEntry:
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
+    if not known:
+        return "it has none"
     return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
 
 
