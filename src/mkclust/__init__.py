@@ -6,30 +6,10 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mkclust.data.devices import to_device
-from mkclust.kernels import KernelBank, view
-from mkclust.methods import (
-    KAMMA,
-    KAMMR,
-    LFMVC,
-    LKAM,
-    LMKKM,
-    METHODS,
-    MKKM,
-    MKKMMM,
-    ONKC,
-    RECOMMENDED,
-    AgreementKKM,
-    AnchoredMKKM,
-    AverageKKM,
-    LocalizedSimpleMKKM,
-    MKKMMiR,
-    SimpleMKKM,
-)
-from mkclust.metrics import align_labels
 from mkclust.version import __version__
 
 if TYPE_CHECKING:
+    from mkclust.data.devices import to_device
     from mkclust.explain.agreement import agreement
     from mkclust.explain.anndata import to_anndata
     from mkclust.explain.annotate import annotate
@@ -43,6 +23,26 @@ if TYPE_CHECKING:
     from mkclust.explain.stability import stability
     from mkclust.explain.view_separation import view_separation
     from mkclust.fit.persistence import load_model, save_model
+    from mkclust.kernels import KernelBank, view
+    from mkclust.methods import (
+        KAMMA,
+        KAMMR,
+        LFMVC,
+        LKAM,
+        LMKKM,
+        METHODS,
+        MKKM,
+        MKKMMM,
+        ONKC,
+        RECOMMENDED,
+        AgreementKKM,
+        AnchoredMKKM,
+        AverageKKM,
+        LocalizedSimpleMKKM,
+        MKKMMiR,
+        SimpleMKKM,
+    )
+    from mkclust.metrics import align_labels
 
 __all__ = [
     "KAMMA",
@@ -82,8 +82,8 @@ __all__ = [
     "write_report",
 ]
 
-# Names from `explain` and persistence are imported on first use, to speed up the
-# import.
+# All names are imported on first use: the command line answers --help and mistakes
+# without what computes.
 _IMPORTED_LATER = {
     "agreement": "mkclust.explain.agreement",
     "annotate": "mkclust.explain.annotate",
@@ -99,14 +99,57 @@ _IMPORTED_LATER = {
     "to_anndata": "mkclust.explain.anndata",
     "view_separation": "mkclust.explain.view_separation",
     "write_report": "mkclust.explain.report",
+    "KAMMA": "mkclust.methods",
+    "KAMMR": "mkclust.methods",
+    "LFMVC": "mkclust.methods",
+    "LKAM": "mkclust.methods",
+    "LMKKM": "mkclust.methods",
+    "METHODS": "mkclust.methods",
+    "MKKM": "mkclust.methods",
+    "MKKMMM": "mkclust.methods",
+    "ONKC": "mkclust.methods",
+    "RECOMMENDED": "mkclust.methods",
+    "AgreementKKM": "mkclust.methods",
+    "AnchoredMKKM": "mkclust.methods",
+    "AverageKKM": "mkclust.methods",
+    "LocalizedSimpleMKKM": "mkclust.methods",
+    "MKKMMiR": "mkclust.methods",
+    "SimpleMKKM": "mkclust.methods",
+    "KernelBank": "mkclust.kernels",
+    "align_labels": "mkclust.metrics",
+    "to_device": "mkclust.data.devices",
+    "view": "mkclust.kernels",
 }
+# Parts that are reached as attributes, such as ``mkclust.metrics``.
+_PACKAGES = (
+    "agreements",
+    "bench",
+    "data",
+    "datasets",
+    "engine",
+    "exceptions",
+    "explain",
+    "files",
+    "fit",
+    "graph",
+    "index",
+    "kernels",
+    "linalg",
+    "methods",
+    "metrics",
+    "parameters",
+    "plots",
+    "stack",
+    "text",
+    "types",
+)
 
 
 if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
     def __getattr__(name: str) -> Any:
-        if name == "explain":
-            return import_module("mkclust.explain")
+        if name in _PACKAGES:
+            return import_module(f"mkclust.{name}")
         if name not in _IMPORTED_LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_IMPORTED_LATER[name]), name)
@@ -115,4 +158,4 @@ if not TYPE_CHECKING:  # otherwise type checkers accept any attribute
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_IMPORTED_LATER, "explain"})
+    return sorted({*globals(), *_IMPORTED_LATER, *_PACKAGES})

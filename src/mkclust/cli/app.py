@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mkclust.cli import bench, cluster, demo, explore, inspect, predict, rerun
+from mkclust.cli import commands
 from mkclust.cli.errors import Commands
 from mkclust.version import __version__
 
@@ -42,16 +42,16 @@ def start(
         typer.echo(context.get_help())
 
 
-for name, function in {
-    "inspect": inspect.run,
-    "cluster": cluster.run,
-    "predict": predict.run,
-    "suggest": explore.suggest,
-    "diagnose": explore.diagnose,
-    "compare": explore.compare,
-    "rerun": rerun.run,
-    "demo": demo.run,
-}.items():
-    app.command(name=name)(function)
-for name, function in {"bench": bench.run, "report": bench.report}.items():
-    app.command(name=name, rich_help_panel="For benchmarks")(function)
+for command in (
+    commands.inspect,
+    commands.cluster,
+    commands.predict,
+    commands.suggest,
+    commands.diagnose,
+    commands.compare,
+    commands.rerun,
+    commands.demo,
+):
+    app.command(name=command.__name__)(command)
+for command in (commands.bench, commands.report):
+    app.command(name=command.__name__, rich_help_panel="For benchmarks")(command)

@@ -10,12 +10,10 @@ from mkclust.bench.latex import write_latex
 from mkclust.bench.score_table import ROWS
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
-from mkclust.cli.options import takes
 from mkclust.cli.progress import session
 from mkclust.text import count
 
 
-@takes()
 def run(
     plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False
 ) -> None:
@@ -48,7 +46,6 @@ def run(
     echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
 
 
-@takes()
 def report(
     source: Path,
     out: Path | None = None,

@@ -19,7 +19,7 @@ from mkclust.cli.errors import CommandError
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import layout_of, read_inputs, row_ids
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
-from mkclust.cli.options import FIT, Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
@@ -53,7 +53,6 @@ from mkclust.plots.style import names_of
 from mkclust.text import count, did_you_mean, join_words
 
 
-@takes(*FIT, "n_clusters", "method", "address")
 def run(
     request: Request,
     *,

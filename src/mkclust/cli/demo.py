@@ -14,7 +14,7 @@ from mkclust.cli.demo_picture import draw_demo
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
-from mkclust.cli.options import Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
 from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
@@ -30,7 +30,6 @@ USELESS = "shuffled"
 N_CLUSTERS = 10
 
 
-@takes()
 def run(out: Path = Path("demo")) -> None:
     """Cluster handwritten digits from several files, and explain the result."""
     start = time.perf_counter()

@@ -13,7 +13,7 @@ from mkclust.cli import models
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.models import Fit, check_method, new_model, prepare
-from mkclust.cli.options import FIT, Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
@@ -46,7 +46,6 @@ DIAGNOSED = (
 )  # fmt: skip
 
 
-@takes(*FIT)
 def suggest(
     request: Request,
     *,
@@ -87,7 +86,6 @@ def _draw_tree(suggestion: NumberOfClusters, path: Path) -> None:
     write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
 
-@takes(*FIT, "n_clusters", "method")
 def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
     """Say what each view contributes: structure, agreement, a copy, or noise."""
     with session(quiet=request.quiet) as progress:
@@ -102,7 +100,6 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
     show(record, [diagnosis.summary(), *progress.lines(request.verbose)], request)
 
 
-@takes(*FIT, "n_clusters")
 def compare(
     request: Request, *, methods: str | None = None, n_resamples: int = 5
 ) -> None:

@@ -13,7 +13,7 @@ from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import Data, read_inputs, row_ids
 from mkclust.cli.obstacles import command_with, find_all, with_cures
-from mkclust.cli.options import FILES, Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
 from mkclust.data import read_samples
@@ -26,7 +26,6 @@ from mkclust.text import count, join_words, printable
 MOST_SAMPLES = 2000
 
 
-@takes(*FILES, "groups", "join", "impute", "kernels", "scale", "as_json")
 def run(request: Request) -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
     names = ("views", "join", "notes", "patterns", "problems")

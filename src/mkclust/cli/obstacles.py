@@ -69,11 +69,13 @@ class ObstaclesError(CommandError):
         return "What options can do is done by:"
 
 
-def explain(request: Request) -> ObstaclesError | None:
-    """Return all that is in the way of a fit as one error, None for nothing."""
+def explain(request: Request, error: ValueError) -> Exception:
+    """Return all that is in the way of a fit, if an error is of the input."""
+    if not isinstance(error, InputError | DatasetError):
+        return error
     found = find_all(request)
     if not found:
-        return None
+        return error
     return ObstaclesError(
         found, command_with([c for each in found for c in each.cures])
     )

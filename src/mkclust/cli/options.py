@@ -3,14 +3,13 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mkclust.datasets.dataset import DatasetError
-from mkclust.exceptions import InputError
-from mkclust.methods import METHODS, RECOMMENDED
+from mkclust.recommended import RECOMMENDED
 
 # The panels of the help.
 INPUT, METHOD, OUTPUT, ADVANCED = "Input", "Method", "Output", "Advanced"
@@ -98,7 +97,7 @@ OPTIONS: dict[str, Any] = {
         "NAME",
         f"{RECOMMENDED} by default; anchored-mkkm, simplemkkm, avg-kkm, ... or "
         "module:Class.",
-        autocompletion=lambda: list(METHODS),
+        autocompletion=lambda: list(import_module("mkclust.methods").METHODS),
     ),
     "methods": _option(METHOD, "NAME,NAME", "By default all that are fast enough."),
     "n_resamples": _option(
@@ -243,15 +242,15 @@ FIT = (*FILES, "groups", "adjust_for", "join", "impute", *KERNELS, *PRINTING)
 REQUIRED = ("inputs", "n_clusters")
 
 
-def takes(*names: str) -> Any:
-    """Have a command take options of a request, as ``request``, and its own options."""
+def takes(*names: str, runs: str) -> Any:
+    """Have a command take options of a request, and its own, and run ``module:name``.
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        own = [
-            p
-            for p in inspect.signature(function).parameters.values()
-            if p.name != "request"
-        ]
+    The module is imported when the command runs: help and mistakes need none. What it
+    runs takes the request as ``request``, and the command's own options.
+    """
+
+    def decorate(declared: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(declared).parameters.values()
         options = [(each.name, each.annotation, each.default) for each in own]
         options += [
             (f.name, f.type, f.default) for f in fields(Request) if f.name in names
@@ -262,17 +261,19 @@ def takes(*names: str) -> Any:
                 values["request"] = Request(
                     **{name: values.pop(name) for name in names}
                 )
+            module, _, name = runs.partition(":")
+            function = getattr(import_module(f"mkclust.cli.{module}"), name)
             try:
                 function(**values)
-            except (InputError, DatasetError) as error:
+            except ValueError as error:
                 if not set(FIT) <= set(names):
                     raise
                 from mkclust.cli.obstacles import explain
 
-                raise explain(values["request"]) or error from error
+                raise explain(values["request"], error) from error
 
-        command.__doc__ = function.__doc__
-        command.__name__ = function.__name__
+        command.__doc__ = declared.__doc__
+        command.__name__ = declared.__name__
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
         options.sort(
             key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel)

@@ -8,7 +8,7 @@ import sklearn
 
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import list_views, read_covariates, read_files
-from mkclust.cli.options import FILES, Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
 from mkclust.cli.progress import session
@@ -23,7 +23,6 @@ from mkclust.plots.style import names_of
 from mkclust.text import count, join_words
 
 
-@takes(*FILES, "adjust_for", "join", "as_json", "quiet")
 def run(
     request: Request, model_file: Path, *, labels: Path = Path("predicted.csv")
 ) -> None:

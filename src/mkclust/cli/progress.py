@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mkclust.cli.errors import one_line
 from mkclust.text import printable
+from mkclust.watch import watched_by
 
 
 @contextmanager
@@ -19,11 +20,23 @@ def session(*, quiet: bool = False) -> Iterator["Progress"]:
     with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
         progress = Progress(log, quiet)
-        with progress.connections, progress.live:
+        with progress.connections, progress.live, watched_by(progress.watch):
             yield progress
             progress.phase("")
     for line in [] if quiet else progress.warnings:
         typer.echo(printable(f"warning: {line}"), err=True)
+
+
+def in_words(seconds: float) -> str:
+    """Return a time in seconds or minutes, as one would say it.
+
+    >>> in_words(3.4), in_words(200)
+    ('3 s', '3 min')
+    """
+    # From two minutes on, seconds are more than anybody wants to know.
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
 
 
 class Progress:
@@ -37,6 +50,7 @@ class Progress:
         self._log = log
         self._phase = ""
         self._start = 0.0
+        self._first_step = 0.0
         self.connections = ExitStack()  # closed when the session ends
 
     def phase(self, text: str) -> None:
@@ -53,6 +67,20 @@ class Progress:
     def step(self, done: int, left: int, text: str) -> None:
         """Show how many steps of the phase are done."""
         self.live.update(Text(printable(f"{self._phase} {done}/{done + left} {text}")))
+
+    def watch(self, done: int, total: int) -> None:
+        """Show the share of the phase that is done, and about how long it still takes.
+
+        The time is that of the steps since the first was told of.
+        """
+        now = time.perf_counter()
+        if done == 0:
+            self._first_step = now
+        text = f"{self._phase} {done}/{total}"
+        if done:
+            left = (now - self._first_step) / done * (total - done)
+            text += f", about {in_words(left)} left"
+        self.live.update(Text(text))
 
     @property
     def warnings(self) -> list[str]:

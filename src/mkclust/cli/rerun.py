@@ -10,7 +10,7 @@ import typer
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit, new_model
-from mkclust.cli.options import PRINTING, Request, takes
+from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_outputs, fitted_labels, labels_hash, show
 from mkclust.cli.progress import session
 from mkclust.files import errors_of, write_atomically
@@ -18,7 +18,6 @@ from mkclust.text import count
 from mkclust.version import versions
 
 
-@takes(*PRINTING)
 def run(request: Request, record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same."""
     with session(quiet=request.quiet) as progress:

@@ -38,6 +38,7 @@ from mkclust.plots import SurvivalDisplay, VariableDisplay
 from mkclust.plots.style import names_of, title_of
 from mkclust.text import did_you_mean, join_words, p_of_draws, printable, text_table
 from mkclust.types import Float
+from mkclust.watch import steps
 
 # No test can compare clusters with fewer known values.
 FEWEST_VALUES = 2
@@ -372,7 +373,7 @@ def annotate(
     by_cluster = []
     survival = {}
     comparisons = {}
-    for name, variable in variables.items():
+    for name, variable in steps(list(variables.items())):
         found = _test(name, variable, views, permuted)
         rows.append(found)
         if found.reason:

@@ -19,6 +19,7 @@ from mkclust.methods import AverageKKM
 from mkclust.stack import DenseKernel
 from mkclust.text import p_of_draws
 from mkclust.types import Float
+from mkclust.watch import tell
 
 Verdict = Literal["none", "weak", "strong"]
 
@@ -235,6 +236,7 @@ def compare_with_draws(
     hopeless = 0.2
     for count in (min(first_draws, n_draws), n_draws):
         while len(drawn) < count:
+            tell(len(drawn), n_draws)
             drawn.append(cluster_kernel(draw_kernel(), k_values).silhouettes)
         p_value = rank_p_value(observed, np.array(drawn))
         if p_value > hopeless:

@@ -22,6 +22,7 @@ from mkclust.parameters import Count, Number, check_parameter
 from mkclust.plots.style import names_of
 from mkclust.stack.feature_maps import seeds_of
 from mkclust.types import Float
+from mkclust.watch import steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +168,7 @@ def stability(
     n_drawn = np.zeros(n)
     agreements = np.zeros(n_resamples)
     with silence():  # the fit itself has warned
-        for index in range(n_resamples):
+        for index in steps(range(n_resamples)):
             part = np.arange(n)
             given = samples
             if vary == "samples":

@@ -25,6 +25,7 @@ from mkclust.methods.simple_mkkm import (
     solve_reduced_gradient,
     solve_simple_mkkm,
 )
+from mkclust.recommended import RECOMMENDED
 
 __all__ = [
     "KAMMA",
@@ -78,7 +79,3 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "anchored-mkkm": AnchoredMKKM,
     "localized-simplemkkm": LocalizedSimpleMKKM,
 }
-
-# The default of the command line, and the method to begin with, whatever the number of
-# samples.
-RECOMMENDED = "agreement-kkm"

@@ -24,6 +24,7 @@ from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count
 from mkclust.text import join_words
 from mkclust.types import Float
+from mkclust.watch import steps
 
 # With fewer samples than this nothing could be told.
 FEWEST_SAMPLES = 20
@@ -253,7 +254,7 @@ def _resample(
     if k_values[-1] >= size:
         return agreements[0]
 
-    for row in agreements:
+    for row in steps(list(agreements)):
         part = np.sort(rng.choice(n, size, replace=False))
         among = [[each[part][:, part] for each in several] for several in memberships]
         found = cut_alike(among, k_values, ways)

@@ -2,8 +2,9 @@
 
 import base64
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,7 @@ from mkclust.explain.report.blocks import (
 )
 from mkclust.explain.report.collect import ReportData
 from mkclust.text import count, join_words, printable, spreadsheet_text
+from mkclust.watch import steps
 
 # Clusters up to which tables have a column for each.
 MOST_COLUMNS = 30
@@ -39,16 +41,20 @@ def sections(
     data: ReportData, pictures: Pictures, methods: Sequence[str], run: Sequence[Block]
 ) -> list[Section]:
     """Return the sections that have something to say."""
+    # Blocks, some of which take long, are made one section at a time.
+    planned: list[tuple[str, str, Iterable[Block]]] = [
+        ("clusters", "Sizes and stability", _clusters(data, pictures)),
+        ("features", "What sets them apart", _features(data, pictures)),
+        ("annotation", "Other variables", _variables(data, pictures)),
+        ("classes", "Given classes", _classes(data, pictures)),
+        ("numbers", "Numbers of clusters", _numbers(data, pictures)),
+        ("kernels", "The views", _views(data, pictures)),
+        ("missing", "Missing samples", _missing(data)),
+        ("run", "Methods", [Quotation("Methods", methods)]),
+        ("details", "Details", chain(_details(data, pictures), run)),
+    ]
     made = [
-        Section("clusters", "Sizes and stability", list(_clusters(data, pictures))),
-        Section("features", "What sets them apart", list(_features(data, pictures))),
-        Section("annotation", "Other variables", list(_variables(data, pictures))),
-        Section("classes", "Given classes", list(_classes(data, pictures))),
-        Section("numbers", "Numbers of clusters", list(_numbers(data, pictures))),
-        Section("kernels", "The views", list(_views(data, pictures))),
-        Section("missing", "Missing samples", list(_missing(data))),
-        Section("run", "Methods", [Quotation("Methods", methods)]),
-        Section("details", "Details", [*_details(data, pictures), *run]),
+        Section(name, title, list(blocks)) for name, title, blocks in steps(planned)
     ]
     return [section for section in made if section.blocks]
 
