@@ -159,6 +159,8 @@ def test_a_folder_without_solves_has_other_figures(tmp_path):
 def test_a_folder_that_is_no_benchmark_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "mkclust bench PLAN --out" in fail("report", ".", "--figures")
+    (tmp_path / "plan.toml").write_text("methods = []")
+    assert "is a plan" in fail("report", "plan.toml")
     (tmp_path / "rows.jsonl").write_text("")
     assert "no rows yet" in fail("report", ".", "--latex")
     write(tmp_path, *benchmark())

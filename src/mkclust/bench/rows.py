@@ -40,6 +40,11 @@ def read_rows(path: str | Path) -> list[Row]:
         If there is no such file, it has no rows, or a line is damaged.
     """
     path = Path(path)
+    if path.suffix == ".toml":
+        raise ValueError(
+            f"{path}: is a plan; pass the folder of its results, by default "
+            f"{Path('bench') / path.stem}"
+        )
     file = path
     if not path.is_file():
         file = path / "rows.jsonl"
