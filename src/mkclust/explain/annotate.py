@@ -161,9 +161,7 @@ class Annotation:
         if tested:
             lines = [
                 self._table_of_tests(tested),
-                f"p-values are from {self.n_permutations:,} permutations of the "
-                "clusters; adjusted for the number of variables by Benjamini and "
-                "Hochberg.",
+                self.about_p_values(),
             ]
         differences = self.differences
         if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
@@ -176,6 +174,20 @@ class Annotation:
         for name in self.survival:
             lines += self._about_hazards(name)
         return "\n".join([*lines, *map(printable, self.untested)])
+
+    def about_p_values(self) -> str:
+        """Return in a sentence where the p-values are from."""
+        survival = ""
+        if self.survival:
+            survival = (
+                " (of survival, from the chi-square distribution if five events are "
+                "expected in every cluster)"
+            )
+        return (
+            f"p-values are from {self.n_permutations:,} permutations of the clusters"
+            f"{survival}; adjusted for the number of variables by Benjamini and "
+            "Hochberg."
+        )
 
     def plot(self, variable: str, ax: Any = None) -> SurvivalDisplay | VariableDisplay:
         """Draw a variable by cluster, in new axes or given ones."""

@@ -180,14 +180,7 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
             Column("Adjusted", tests["p_adjusted"], found.adjusted_text),
         ]
         yield Row([*beside, Table("Variables against the clusters", columns)])
-        blocks.append(
-            Text(
-                f"p-values are from {found.n_permutations:,} permutations of the "
-                "clusters, those of survival with enough events from the chi-square "
-                "distribution; adjusted for their number by Benjamini and Hochberg.",
-                "quiet",
-            )
-        )
+        blocks.append(Text(found.about_p_values(), "quiet"))
     differences = found.differences
     if len(differences) and differences.shape[1] <= MOST_COLUMNS:
         columns = [
