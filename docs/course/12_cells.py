@@ -142,4 +142,4 @@ new = mudata.MuData({"rna": rna[:5].copy(), "prot": prot[:5].copy()})
 print(model.predict(scverse.views_of(new)), model.labels_[:5])
 
 # %%
-# :doc:`/guides/cells` compares this with Leiden, weighted nearest neighbors and k-means.
+# :doc:`/guides/cells` compares this with Leiden, weighted neighbors and k-means.
