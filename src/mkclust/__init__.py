@@ -139,6 +139,7 @@ _PACKAGES = (
     "metrics",
     "parameters",
     "plots",
+    "scverse",
     "stack",
     "text",
     "types",
