@@ -88,6 +88,8 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
     """Refuse a fit that does not fit into the memory of an array's device, or host."""
     name = type(model).__name__
     k = model.n_clusters
+    if isinstance(k, str):  # found by the fit, whose input is read again
+        k = model.n_clusters_
     beside = (
         "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
     )

@@ -596,3 +596,10 @@ def test_the_methods_name_how_variables_were_tested(problem, fitted, found):
         f"[{len(fitted.REFERENCES) + 1}] The mkclust developers",
     ):
         assert step in said
+
+
+def test_a_number_of_clusters_that_the_fit_found_has_a_report(problem):
+    model = AgreementKKM("auto", random_state=0).fit(problem[0])
+    page = page_of(model, problem[0])
+    assert f"{model.n_clusters_} groups of" in page.sections[""]
+    assert diagnose(model, problem[0]).n_clusters == model.n_clusters_
