@@ -11,7 +11,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import adjusted_rand_score
 
 from helpers.cli import fail, succeed
-from mkclust import AgreementKKM, AverageKKM, agreement, load_model, save_model
+from mkclust import (
+    AgreementKKM,
+    AverageKKM,
+    agreement,
+    load_model,
+    save_model,
+    write_report,
+)
 from mkclust.data.adjust import adjust_samples
 from mkclust.data.samples import read_views
 from mkclust.kernels import Nystroem
@@ -54,7 +61,7 @@ def test_what_is_left_is_the_residuals_of_least_squares_with_the_means():
         assert adjusted.adjustment.shares[name] == pytest.approx(share)
 
 
-def test_clusters_that_covariates_hide_are_found_and_new_samples_are_too():
+def test_clusters_that_covariates_hide_are_found_and_new_samples_are_too(tmp_path):
     views, covariates = cohort()
     old, new = slice(0, 90), slice(90, N)
     hidden = AgreementKKM(3, random_state=0).fit({n: v[old] for n, v in views.items()})
@@ -71,6 +78,8 @@ def test_clusters_that_covariates_hide_are_found_and_new_samples_are_too():
     predicted = model.predict(others, adjust=covariates)
     assert adjusted_rand_score(Y[new], predicted) > 0.9
     assert model.mixed_kernel(known).shape == (90, 90)
+    page = write_report(model, known, tmp_path / "page.html", n_resamples=0)
+    assert "What is linear in age and batch was removed" in page.read_text()
 
     with pytest.raises(ValueError, match="fitted with adjust= .*age and batch"):
         model.predict(others)

@@ -90,6 +90,15 @@ def _about_tables(
     for note in notes:
         yield f"{note[:1].upper()}{note[1:]}."
 
+    adjustment = model._source.given.adjustment
+    if adjustment is not None:
+        took = [f"{name} {share:.1%}" for name, share in adjustment.shares.items()]
+        yield (
+            f"What is linear in {join_words(adjustment.names)} was removed from the "
+            f"columns of numbers by least squares (share of their variance: "
+            f"{join_words(took, 20)}; {adjustment.by_chance:.1%} by chance)."
+        )
+
 
 def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
     """Yield what the kernels were made from, and how."""
