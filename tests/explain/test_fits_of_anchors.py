@@ -191,5 +191,5 @@ def test_twelve_thousand_samples_are_reported_with_the_defaults():
     model = AgreementKKM(3, random_state=0).fit(views)
     assert len(model.anchors_) == 10_000
     page = report_html(model, views, n_resamples=2)
-    assert "of 12,000 samples" in page
+    assert "We clustered 12,000 samples" in page
     assert diagnose(model, views, leave_one_out=False).noise == ("noise",)

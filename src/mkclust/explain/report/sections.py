@@ -341,6 +341,8 @@ def _about_groups(data: ReportData) -> Iterator[str]:
     agreement = data.agreement
     if agreement is None:
         return
+    if agreement.n_independent_views == 1:
+        yield "Kernels of one view prove nothing about each other."
     if len(agreement.groups) > 1:
         groups = [
             join_words([agreement.names[p] for p in group], 30)
