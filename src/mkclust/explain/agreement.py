@@ -59,7 +59,7 @@ def agreement(
     if model.approximation is None and needs_anchors(samples, all_samples):
         samples = drawn_part(samples, all_samples)
     training = open_training(model, samples)
-    return measure_agreement(training.source.stack(model, training.kernels))
+    return measure_agreement(training.make_stack())
 
 
 if agreement.__doc__ is not None:  # it is with python -OO

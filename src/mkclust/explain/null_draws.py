@@ -25,8 +25,8 @@ TOLERANCE = 1e-6
 def open_stack(model: MultipleKernelClusterer, samples: Samples) -> Stack:
     """Return the kernels of samples, standardized as in a fit, in NumPy's arrays."""
     samples = replace(samples, parts=arrays_to_host(samples.parts))
-    source, kernels = open_samples(model, samples)
-    return source.stack(model, kernels)
+    _, make_stack = open_samples(model, samples)
+    return make_stack()
 
 
 def centered(K: Float) -> Float:

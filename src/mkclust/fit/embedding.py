@@ -22,7 +22,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.stack import Kernel, Observed, Source, Stack, Standardization, Standardized
-from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply
 from mkclust.stack.observed import (
     FillRule,
@@ -124,6 +123,8 @@ class Similarities(NamedTuple):
     cross: Any
     # (n_kernels, n_seen); None if it follows from the fit.
     self_similarity: Array | None = None
+    # Whether they are all training samples that the kernels have, in their order.
+    is_training: bool = False
 
     def blocks(self) -> Iterable[tuple[slice, Any]]:
         """Return some rows at a time, with the similarities of these by kernel."""
@@ -247,31 +248,30 @@ class Extension:
                 cross = (
                     matrices[place, ...] if is_foreign(matrices) else matrices[place]
                 )
+                some = None if own is None else own[place, rows]
+                lengths = self.lengths(p, cross, some, part.is_training, rows)
                 parts.append(
-                    self._project(p, cross, None if own is None else own[place, rows])
+                    self.standardizations[p].project(
+                        cross,
+                        self.projections[p],
+                        lengths,
+                        is_training=part.is_training,
+                    )
                 )
             embedded.append(sum(parts[1:], parts[0]))
         return namespace(*embedded).concat(embedded)
 
-    def _project(self, p: int, cross: Array, self_similarity: Array | None) -> Array:
-        how, name = self.standardizations[p], self.names[p]
-        is_known = is_training(how, cross)
-        if is_known:
-            cross = symmetrized(cross, name)
-        own = self._self_similarity(p, cross, self_similarity, is_known)
-        return how.project(cross, self.projections[p], own, is_training=is_known)
-
-    def _self_similarity(
+    def lengths(
         self,
         p: int,
         cross: Array,
         given: Array | None,
         is_known: bool,
-        rows: slice = slice(None),
+        rows: slice,
     ) -> Array | None:
         """Return the similarities of new samples to themselves, if scaling needs them.
 
-        ``rows`` says which samples of the fit they are, if they are known to be those.
+        If they are known to be samples of the fit, ``rows`` says which.
         """
         how, name, xp = self.standardizations[p], self.names[p], namespace(cross)
         if given is not None and bool(xp.any(xp.isnan(given[:1]))):

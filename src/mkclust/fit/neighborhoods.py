@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from mkclust.fit.embedding import Extension, Similarities, is_training
+from mkclust.fit.embedding import Extension, Similarities
 from mkclust.fit.mixture import leading_sums
 from mkclust.graph import (
     Cut,
@@ -31,7 +31,6 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.threads import in_threads
 from mkclust.stack import Observed, Source, Stack
-from mkclust.stack.checks import symmetrized
 from mkclust.stack.compare import among_compared, compared_samples
 from mkclust.types import Array, Float
 
@@ -255,21 +254,8 @@ class NewRows:
         self.numbers = np.asarray(part.rows)
         self.places = [place for place, p in enumerate(part.kernels) if p in used]
         self.is_source = isinstance(part.cross, Source)
-        self.known = {}
-        if not self.is_source:
-            self.known = {place: self._whole(place) for place in self.places}
-        first = (
-            part.cross.rows(0, 0) if self.is_source else [self.known[self.places[0]][0]]
-        )
-        self.like = first[0]
-
-    def _whole(self, place: int) -> tuple[Array, bool]:
-        """Return all similarities by a kernel, and whether the fit has the same."""
-        cross = _at(self.part.cross, place)
-        p = self.part.kernels[place]
-        how, name = self.extension.standardizations[p], self.extension.names[p]
-        is_known = is_training(how, cross)
-        return (symmetrized(cross, name) if is_known else cross), is_known
+        first = part.cross.rows(0, 0) if self.is_source else part.cross
+        self.like = _at(first, self.places[0])
 
     def blocks(self, some: slice) -> dict[int, KernelBlock]:
         """Return standardized similarities of those samples that the kernels have."""
@@ -284,25 +270,24 @@ class NewRows:
         blocks = {}
         for place in self.places:
             p = self.part.kernels[place]
-            if read is None:
-                whole, is_known = self.known[place]
-                cross = whole[own, ...] if is_foreign(whole) else whole[own]
-            else:
+            if read is not None:
                 cross = _at(read, place)
-                is_known = False
-            entries = self._standardized(p, place, cross, own, is_known)
+            else:
+                whole = _at(self.part.cross, place)
+                cross = whole[own, ...] if is_foreign(whole) else whole[own]
+            entries = self._standardized(p, place, cross, own)
             observed = self.extension.maps[p]
             anchors = None if observed is None else observed.samples
             blocks[p] = KernelBlock(entries, rows, anchors)
         return blocks
 
-    def _standardized(
-        self, p: int, place: int, cross: Array, own: slice, is_known: bool
-    ) -> Array:
+    def _standardized(self, p: int, place: int, cross: Array, own: slice) -> Array:
+        """Return some rows of similarities, centered and scaled."""
         given = self.part.self_similarity
-        how = self.extension.standardizations[p]
+        is_known = self.part.is_training
         some = None if given is None else given[place, own]
-        lengths = self.extension._self_similarity(p, cross, some, is_known, own)
+        lengths = self.extension.lengths(p, cross, some, is_known, own)
+        how = self.extension.standardizations[p]
         return how.rows(cross, lengths, first=own.start if is_known else None)
 
 

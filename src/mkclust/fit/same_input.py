@@ -101,8 +101,8 @@ def open_again(model: Any, samples: Samples) -> Stack:
     """Return kernels of samples read again, centered and scaled as in the fit."""
     fitted = model._source.extension
     with silence():  # which came in the fit
-        again, kernels = open_samples(model, samples)
-        stack = again.stack(model, kernels)
+        _, make_stack = open_samples(model, samples)
+        stack = make_stack()
     for kernel, name, then in zip(
         stack.kernels, stack.names, fitted.standardizations, strict=True
     ):

@@ -1,5 +1,6 @@
 """The steps of a fit, from input to samples, kernels, solution, labels and warnings."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,13 +47,13 @@ from mkclust.fit.training_input import (
     FromFeatures,
     FromKernels,
     FromViews,
+    TrainingInput,
     some_rows,
 )
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, with_components
 from mkclust.kernels.neighbors import count_components
-from mkclust.kernels.view_kernels import ComputedKernels
 from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
@@ -92,8 +93,8 @@ class Training(NamedTuple):
 
     # The numbers of the samples that are fitted; None if all are.
     fitted: np.ndarray | None
-    source: Any  # FromKernels, FromViews or FromFeatures
-    kernels: Any  # what its ``stack`` takes
+    source: TrainingInput
+    make_stack: Callable[[], Stack]  # of its kernels
     # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m)
     # of bool.
     empty: np.ndarray
@@ -134,7 +135,7 @@ def open_training(
 ) -> Training:
     """Make the kernels of samples, all or some, that any kernel says something of."""
     part = samples if fitted is None else samples.take(fitted)
-    source, kernels = open_samples(model, part)
+    source, make_stack = open_samples(model, part)
     empty = source.empty(part)
     isolated = source.isolated(empty)
     empty |= isolated
@@ -142,7 +143,7 @@ def open_training(
 
     # The columns of pairs are all samples: those are fitted, and have no label.
     if source.has_pairs or not len(lost):
-        return Training(fitted, source, kernels, empty, bool(isolated.any()))
+        return Training(fitted, source, make_stack, empty, bool(isolated.any()))
 
     everyone = np.arange(samples.n_samples) if fitted is None else fitted
     fitted = np.delete(everyone, lost)
@@ -153,21 +154,27 @@ def open_training(
     return training._replace(lacks_neighbors=lacks_neighbors)
 
 
-def open_samples(model: Any, samples: Samples) -> tuple[Any, Any]:
-    """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
+def open_samples(
+    model: Any, samples: Samples
+) -> tuple[TrainingInput, Callable[[], Stack]]:
+    """Return what a model is fitted on, and what makes its kernels."""
     if model.approximation is not None:
-        return _compress(model, samples)
+        features, stack = _compress(model, samples)
+        return features, lambda: stack
     if samples.kind != "kernels":
-        return _make_kernels(model, samples)
+        views = _learn_views(model, samples)
+        return views, lambda: views.stack(model)
     if model.scale != "auto":
         raise ValueError(
             f"scale={model.scale!r} with kernels: only views have columns to scale"
         )
     given = _without_arrays(samples, "precomputed kernels, taken as they are")
-    return FromKernels(given=given), samples
+    kernels = FromKernels(given=given)
+    return kernels, lambda: kernels.stack(model, samples)
 
 
-def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
+def _learn_views(model: Any, samples: Samples) -> FromViews:
+    """Learn what makes kernels of views, if there is memory for these."""
     if samples.is_lazy:
         raise ValueError(LAZY)
     if not isinstance(model.kernels, KernelBank):
@@ -182,13 +189,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         bank = clone(model.kernels)
     require_memory_for_views(model, bank, samples)
     notes = bank.fit(samples).explain().splitlines()
-    source = FromViews(given=_without_arrays(samples, *notes), bank=bank)
-    kernels: list[Any] = []
-    for part, _ in source.parts:
-        kernels.append(part.training_kernels())
-        if isinstance(kernels[-1], ComputedKernels) and model.NEEDS_ENTRIES:
-            kernels[-1] = kernels[-1].all_rows()
-    return source, kernels
+    return FromViews(given=_without_arrays(samples, *notes), bank=bank)
 
 
 def _without_arrays(samples: Samples, *notes: str) -> Samples:
@@ -240,7 +241,7 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
     source, fitted = training.source, training.fitted
     noted = check_neighborhoods(source, model.n_clusters, fitted)
     with one_thread_if_small(len(training.empty)):
-        given = source.stack(model, training.kernels)
+        given = training.make_stack()
         solution = model.solve(given)
         if solution.agreement is None and given.n_kernels > 1:
             # Measured on observed samples: learned values of missing ones agree with

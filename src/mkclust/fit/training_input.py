@@ -15,14 +15,20 @@ from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.exceptions import MissingViewsWarning, warn
-from mkclust.fit.embedding import UNCOVERED, Extension, Similarities
+from mkclust.fit.embedding import UNCOVERED, Extension, Similarities, is_training
 from mkclust.fit.memory_checks import require_memory_beside_kernels
 from mkclust.fit.neighborhoods import NeighborhoodExtension
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.bank import match_views
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.kinds import RULES
 from mkclust.kernels.neighbors import Neighborhoods
+from mkclust.kernels.view_kernels import (
+    ViewKernels,
+    kernels_of,
+    self_similarities_of,
+)
 from mkclust.linalg import (
     arrays_to_host,
     check_one_place,
@@ -33,8 +39,18 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.sparse_rows import row_width
-from mkclust.stack import RowSource, Stack, as_numbers, as_stack, row_sums
+from mkclust.stack import (
+    RowSource,
+    Stack,
+    as_numbers,
+    as_stack,
+    raw_kernels,
+    repair_by,
+    row_sums,
+)
+from mkclust.stack.checks import describe, symmetrized
 from mkclust.stack.feature_maps import PreparedMap
+from mkclust.stack.stack import RawKernel
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
@@ -62,8 +78,8 @@ def training_index(model: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """What sources have in common; the defaults are for views."""
+class TrainingInput:
+    """What a model was fitted on, as far as it needs it; the defaults are for views."""
 
     # What was read, without its arrays: names, ids, missing samples, columns and notes.
     given: Samples
@@ -235,14 +251,16 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromKernels(Source):
+class FromKernels(TrainingInput):
     """Precomputed kernels: new samples come as similarities to the training samples."""
 
     given_kernels = property(lambda self: range(len(self.extension.names)))
 
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
-        stack = _as_stack(model, samples, validate=True)
+        options = model._options("center", "normalize", "psd")
+        stack = as_stack(samples, fill=model.table_options.fill_rule, **options)
+        stack = replace(stack, groups=samples.groups)
         if samples.encodings:
             stack = replace(stack, views=samples.source_numbers)
         require_memory_beside_kernels(model, stack)
@@ -314,11 +332,11 @@ class FromKernels(Source):
             rows = np.flatnonzero(seen[:, p])
             cross = self._training_columns(model, p, K, len(rows))
             row_sums(cross, names[p])  # refuses what is not finite
-            found.append(
-                Similarities(
-                    [p], rows, [cross], None if own[p] is None else own[p][None]
-                )
-            )
+            is_known = is_training(self.extension.standardizations[p], cross)
+            if is_known:
+                cross = symmetrized(cross, names[p])
+            lengths = None if own[p] is None else own[p][None]
+            found.append(Similarities([p], rows, [cross], lengths, is_known))
         return found
 
     def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
@@ -344,7 +362,7 @@ class FromKernels(Source):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromViews(Source):
+class FromViews(TrainingInput):
     """Views, with a bank that makes kernels of them: new samples come as views."""
 
     bank: KernelBank
@@ -385,14 +403,14 @@ class FromViews(Source):
         }
 
     @property
-    def parts(self) -> list[tuple[KernelBank, list[int]]]:
-        """The bank of each view, and the numbers of its kernels."""
-        views = np.asarray(self.bank.kernel_views_)
-        numbers = [
-            np.flatnonzero(views == view).tolist()
-            for view in range(len(self.bank.views_))
+    def parts(self) -> list[tuple[ViewKernels, list[int]]]:
+        """What was learned of each view, and the numbers of its kernels."""
+        views = self.bank.learned_views_
+        owners = np.asarray(self.bank.kernel_views_)
+        return [
+            (view, np.flatnonzero(owners == number).tolist())
+            for number, view in enumerate(views)
         ]
-        return list(zip(map(self.bank.of_view, self.bank.views_), numbers, strict=True))
 
     def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
         """Return views in the order of the fit, or refuse others."""
@@ -410,28 +428,34 @@ class FromViews(Source):
         zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
-    def stack(self, model: Any, kernels: Sequence[Any]) -> Stack:
-        """Return kernels as one stack, checked if one may be indefinite."""
-        parts: list[Any] = []
-        for given in kernels:
-            if isinstance(given, RowSource):
-                parts.append(given)
-            else:
-                parts += given if isinstance(given, list) else single_kernels(given)
+    def stack(self, model: Any) -> Stack:
+        """Return the kernels of the views, checked if one may be indefinite."""
         names = self.bank.kernel_names_
-        missing = None if self.observed is None else ~self.observed
-        samples = Samples(
-            "kernels",
-            names,
-            tuple(parts),
-            missing=missing,
-            groups=self.given.groups,
-            covariates=self.given.covariates,
-        )
-        # Parts of one table count as one view: they prove nothing about each other.
         sources = self.given.source_numbers
-        views = [sources[view] for view in self.bank.kernel_views_]
-        return _as_stack(model, samples, not self.bank.is_definite, views=views)
+        samples: list[np.ndarray | None] = [None] * len(names)
+        if self.observed is not None:
+            samples = [np.flatnonzero(has) for has in self.observed.T]
+
+        raw: list[RawKernel] = []
+        for view, numbers in self.parts:
+            labels = [describe(p, names[p]) for p in numbers]
+            observed = [samples[p] for p in numbers]
+            raw += raw_kernels_of(view, labels, observed, model, self.bank.on_the_fly)
+
+        are_definite = all(view.is_definite for view, _ in self.parts)
+        stack = Stack.of(
+            raw,
+            names,
+            # Parts of one table count as one view: they prove nothing about each other.
+            [sources[view] for view in self.bank.kernel_views_],
+            **model._options("center", "normalize"),
+            fill=model.table_options.fill_rule,
+            n_samples=None if self.observed is None else len(self.observed),
+            repair=None if are_definite else repair_by(model.psd),
+        )
+        return replace(
+            stack, groups=self.given.groups, covariates=self.given.covariates
+        )
 
     def similarities(
         self, model: Any, samples: Samples, self_similarity: Any
@@ -443,22 +467,27 @@ class FromViews(Source):
             seen[list(self.given_kernels)] = True
             values = check_self_similarity(self.extension, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
-        for (bank, places), (name, rows) in zip(
-            self.parts, samples.observed.items(), strict=True
-        ):
+
+        views, observed = samples.views, samples.observed
+        for view, numbers in self.parts:
+            rows = observed[view.name]
             if not len(rows):
                 continue
-            part = replace(samples.only([name]), missing=None)
-            own = bank.self_similarity(part)
-            for place, p in enumerate(places):
+            new = {view.name: view.read(views[view.name])}
+            is_known = view.is_training(new[view.name])
+            own = self_similarities_of([view], new)
+            for place, p in enumerate(numbers):
                 if p in given:
                     own[place, :] = to_device(given[p][rows], own)
-            found.append(Similarities(places, rows, bank.transform(part), own))
+            cross = kernels_of(
+                [view], None if is_known else new, on_the_fly=self.bank.on_the_fly
+            )
+            found.append(Similarities(numbers, rows, cross, own, is_known))
         return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromFeatures(Source):
+class FromFeatures(TrainingInput):
     """Views by their features: new samples come as views, and are read in blocks."""
 
     widths: dict[str, int]  # numbers of columns of the views
@@ -489,10 +518,6 @@ class FromFeatures(Source):
             ):
                 zero[number] = map_.preparation.zero_rows(table)
         return zero
-
-    def stack(self, model: Any, stack: Stack) -> Stack:
-        """Return the compressed kernels themselves."""
-        return stack
 
     def mixed_entries(
         self, model: Any, samples: Samples, indices: np.ndarray | None
@@ -547,11 +572,24 @@ def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
     return found
 
 
-def _as_stack(model: Any, kernels: Samples, validate: bool, **options: Any) -> Stack:
-    options |= model._options("center", "normalize", "psd")
-    fill = model.table_options.fill_rule
-    stack = as_stack(kernels, validate=validate, fill=fill, **options)
-    return replace(stack, groups=kernels.groups, covariates=kernels.covariates)
+def raw_kernels_of(
+    view: ViewKernels,
+    labels: Sequence[str],
+    observed: Sequence[np.ndarray | None],
+    model: Any,
+    on_the_fly: bool,
+) -> list[RawKernel]:
+    """Return the kernels of a view, written out if the model needs their entries."""
+    made = kernels_of([view], on_the_fly=on_the_fly)
+    if isinstance(made, ComputedKernels):
+        if not model.NEEDS_ENTRIES:
+            return raw_kernels(made, labels, observed, not view.is_definite)
+        made = made.all_rows()
+    parts = made if isinstance(made, list) else single_kernels(made)
+    raw: list[RawKernel] = []
+    for part, label, has in zip(parts, labels, observed, strict=True):
+        raw += raw_kernels(part, [label], [has], not view.is_definite)
+    return raw
 
 
 def with_unused(

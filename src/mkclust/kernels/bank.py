@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.data.blocks import fingerprint
 from mkclust.data.samples import Expected, Samples, read_views
 from mkclust.data.tables import TABLE
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.counts import CountComponents
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import RULES, check_scale, choose_rules, requests_of, view
@@ -19,25 +20,18 @@ from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
     count_neighbors,
-    find_training_samples,
 )
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import (
-    ComputedKernel,
-    ComputedKernels,
     ViewKernels,
+    kernels_of,
+    self_similarities_of,
 )
 from mkclust.linalg import (
     copy_array,
-    free_bytes,
-    is_foreign,
-    namespace,
-    precision_of,
-    to_host,
 )
-from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import are_equal_rows, as_csr, as_rows_like
+from mkclust.linalg.sparse_rows import as_csr
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.text import printable
 from mkclust.types import Array
@@ -105,6 +99,8 @@ class KernelBank(TransformerMixin, Parameters):
         as they are.
     columns_ : dict of str to list of str
         The names of the columns of those views that have names.
+    learned_views_ : tuple of ViewKernels
+        What was learned of every view: its preparation, kernels and neighborhoods.
     kernel_names_, kernel_views_ : tuple of str, tuple of int
         The name of each kernel and the index of its view: view by view, Gaussian, then
         polynomial, then linear.
@@ -267,7 +263,7 @@ class KernelBank(TransformerMixin, Parameters):
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
         """Store what was learned of the views."""
-        self._views = views
+        self.learned_views_ = views
         self.rules_ = {view.name: view.kind for view in views}
         self.scales_ = {view.name: view.scale for view in views}
         self.medians_ = {
@@ -283,9 +279,6 @@ class KernelBank(TransformerMixin, Parameters):
         found = [each for view in views for each in view.neighborhoods]
         self.neighborhoods_ = {p: N for p, N in enumerate(found) if N is not None}
         self.n_features_in_ = sum(view.view.shape[1] for view in views)
-        self._precision = "float64"
-        if all(precision_of(view.view) == "float32" for view in views):
-            self._precision = "float32"
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with neighborhoods, if they are asked for or by its rule."""
@@ -301,29 +294,28 @@ class KernelBank(TransformerMixin, Parameters):
     @property
     def views_(self) -> dict[str, Array]:
         """The training views."""
-        return {view.name: view.view for view in self._views}
-
-    @property
-    def is_definite(self) -> bool:
-        """Whether every kernel is positive semidefinite by construction."""
-        return all(view.share == 1 or view.rule.is_definite for view in self._views)
+        return {view.name: view.view for view in self.learned_views_}
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
-        return [each for view in self._views for each in view.lone_neighborhoods()]
+        return [
+            each for view in self.learned_views_ for each in view.lone_neighborhoods()
+        ]
 
     def of_view(self, name: str) -> "KernelBank":
         """Return a bank of one of the views, whose kernels keep their names."""
         check_is_fitted(self)
         other = copy(self)
-        other._set_views(tuple(view for view in self._views if view.name == name))
+        other._set_views(
+            tuple(view for view in self.learned_views_ if view.name == name)
+        )
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
         """Return by view which rows are zero, if these carry no information."""
         return {
             view.name: view.preparation.zero_rows(views[view.name])
-            for view in self._views
+            for view in self.learned_views_
             if view.ignores_zeros
         }
 
@@ -347,12 +339,7 @@ class KernelBank(TransformerMixin, Parameters):
                 "not form one array: pass the views to a method such as SimpleMKKM, or "
                 "fit the bank and call of_view(name)"
             )
-        return self.fit(samples).training_kernels()
-
-    def training_kernels(self) -> Array | ComputedKernels | list[Any]:
-        """Return the kernels of the training views, as :meth:`fit_transform` does."""
-        check_is_fitted(self)
-        return self._kernels(None)
+        return kernels_of(self.fit(samples).learned_views_, on_the_fly=self.on_the_fly)
 
     def transform(self, X: Any) -> Array | ComputedKernels | list[Any]:
         """Return the kernels of new rows against the training rows, where these live.
@@ -369,35 +356,21 @@ class KernelBank(TransformerMixin, Parameters):
             Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X`
             holds the training views.
         """
-        views = self._read_new(X)
-        if all(are_equal_rows(views[each.name], each.view) for each in self._views):
-            return self._kernels(None)
-        return self._kernels(views)
+        new = self._read_new(X)
+        known = self.learned_views_
+        is_training = all(view.is_training(new[view.name]) for view in known)
+        return kernels_of(
+            known, None if is_training else new, on_the_fly=self.on_the_fly
+        )
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new)."""
-        views = self._read_new(X)
-        values: list[Array] = []
-        for each in self._views:
-            values += each.self_similarity(views[each.name], self._precision)
-        diagonals = namespace(*values).stack(values)
-        if all(view.share == 1 for view in self._views):
-            return to_host(diagonals)
-        return diagonals
+        return self_similarities_of(self.learned_views_, self._read_new(X))
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and form of the training views, or refuse."""
         check_is_fitted(self)
         training = self.views_
-        for each in self._views:
-            # A view in a file is in memory after the bank was stored and loaded.
-            now = fingerprint(each.view)
-            if each.fingerprint and now is not None and now != each.fingerprint:
-                raise ValueError(
-                    f"View {each.name!r} is in a file that has changed since the bank "
-                    "was fitted, and new samples are compared with what it holds: fit "
-                    "again, or fit on an array in memory, such as numpy.array(view)."
-                )
         samples = read_views(X, encodings=self._encodings)
         n_features = self.n_features_in_
         given = sum(view.shape[1] for view in samples.views.values())
@@ -409,55 +382,7 @@ class KernelBank(TransformerMixin, Parameters):
             )
         widths = {name: view.shape[1] for name, view in training.items()}
         views = match_views(samples, widths, self.columns_, "bank").views
-        return {
-            name: as_rows_like(views[name], view) for name, view in training.items()
-        }
-
-    def _kernels(self, new_views: Mapping[str, Array] | None) -> Any:
-        """Compute the kernels of checked new views; None for the training views."""
-        kernels: list[ComputedKernel] = []
-        known = self._views[0].view
-        n_rows = n = known.shape[0]
-        if new_views is None:
-            for each in self._views:
-                kernels += each.kernels(self._precision)
-        else:
-            samples = None
-            if self.neighborhoods_:
-                samples = find_training_samples(new_views, self.views_)
-            for each in self._views:
-                kernels += each.kernels_of_new(new_views[each.name], samples)
-            n_rows = next(iter(new_views.values())).shape[0]
-        source = ComputedKernels(
-            tuple(kernels), n_rows, n, self._precision, known[:1, :]
-        )
-        dense = [p for p, kernel in enumerate(kernels) if kernel.share < 1]
-        if dense and self.on_the_fly:
-            return source
-        # Sparse matrices are on the host: kernels on a device are all written out
-        # there.
-        written = source
-        if not (dense and is_foreign(known)):
-            written = source.only(dense)
-        fewer = ""
-        if new_views is not None:
-            fewer = ", or pass fewer new samples at a time"
-        require_memory(
-            int(np.prod(written.shape)) * np.dtype(self._precision).itemsize,
-            f"holding {written.n_kernels} kernels of {n_rows} x {n} entries",
-            f"pass on_the_fly=True to compute them when they are asked for{fewer}",
-            available=free_bytes(known),
-        )
-        entries = written.all_rows()
-        if written.n_kernels == len(kernels):
-            return entries
-        found: list[Any] = [None] * len(kernels)
-        for p, kernel in enumerate(kernels):
-            if kernel.share == 1:
-                found[p] = source.of_neighborhoods(p)
-        for place, p in enumerate(dense):
-            found[p] = entries[place]
-        return found
+        return {view.name: view.read(views[view.name]) for view in self.learned_views_}
 
     def planned_shape(self, X: Any) -> tuple[int, int, np.dtype]:
         """Return the most kernels of views, the samples, and their type, by shapes."""
@@ -477,7 +402,7 @@ class KernelBank(TransformerMixin, Parameters):
         check_is_fitted(self)
         requests = requests_of(self.rules, self.views_)
         lines = []
-        for each in self._views:
+        for each in self.learned_views_:
             reason = None
             if self.rules is not None:
                 reason = "asked for"

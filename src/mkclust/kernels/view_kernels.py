@@ -1,17 +1,21 @@
-"""What is learned from one view, and the kernels of several views computed by rows."""
+"""What is learned from one view, and the kernels of several views."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
+from mkclust.data.blocks import fingerprint
 from mkclust.data.distances import mean_squared_norm
 from mkclust.data.tables import TABLE
+from mkclust.kernels.computed import (
+    ComputedKernel,
+    ComputedKernels,
+    JoinedNeighborhoods,
+)
 from mkclust.kernels.formulas import (
     MEASURES,
-    Exponential,
     Formula,
     Measure,
     Points,
@@ -19,11 +23,11 @@ from mkclust.kernels.formulas import (
 )
 from mkclust.kernels.kinds import RULES, ViewRule
 from mkclust.kernels.neighbors import (
-    BLOCK_ROWS,
     Neighborhoods,
     RowBlocks,
     dissimilarities_from,
     find_neighborhoods,
+    find_training_samples,
     linked_neighborhoods,
     norms_in_feature_space,
 )
@@ -33,21 +37,17 @@ from mkclust.kernels.preparations import (
     are_strongly_skewed,
 )
 from mkclust.linalg import (
-    FactoredMatrix,
     arrays_to_host,
     astype,
-    empty,
+    free_bytes,
     is_foreign,
     namespace,
     pair_ranges,
     precision_of,
-    row_ranges,
-    set_diagonal,
-    to_device,
+    to_host,
 )
-from mkclust.linalg.in_triton import triton_module
-from mkclust.linalg.threads import in_threads
-from mkclust.stack import Source
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.sparse_rows import are_equal_rows, as_rows_like
 from mkclust.types import Array, Float
 
 
@@ -72,6 +72,11 @@ class ViewKernels:
     # The row sums of a kernel without its neighborhoods, if they were computed along
     # with these.
     sums: Any = field(default=None, repr=False)
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether its kernels are positive semidefinite by construction."""
+        return self.share == 1 or self.rule.is_definite
 
     def learn(self) -> "ViewKernels":
         """Return a copy with scales and measures learned from the training rows."""
@@ -111,6 +116,25 @@ class ViewKernels:
         measures = [self.measures[formula.measure] for formula in self.formulas]
         by_all = all(measure.ignores_zeros for measure in measures)
         return self.preparation.ignores_zeros or by_all
+
+    def read(self, rows: Array) -> Array:
+        """Return new rows in the form of the training rows, sparse or on their device.
+
+        Training rows in a file must still be those of the fit.
+        """
+        # A view in a file is in memory after the bank was stored and loaded.
+        now = fingerprint(self.view)
+        if self.fingerprint and now is not None and now != self.fingerprint:
+            raise ValueError(
+                f"View {self.name!r} is in a file that has changed since the bank was "
+                "fitted, and new samples are compared with what it holds: fit again, "
+                "or fit on an array in memory, such as numpy.array(view)."
+            )
+        return as_rows_like(rows, self.view)
+
+    def is_training(self, rows: Array) -> bool:
+        """Return whether rows are the training rows, all of them in their order."""
+        return are_equal_rows(rows, self.view)
 
     def prepared(self, rows: Array) -> Array:
         """Return rows as the measures take them."""
@@ -273,261 +297,80 @@ class ViewKernels:
         return are_strongly_skewed(self.view)
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedNeighborhoods:
-    """The neighborhoods that new samples join, found from rows of a kernel."""
-
-    neighborhoods: Neighborhoods
-    # Which training samples they are, -1 for others.
-    samples: np.ndarray = field(repr=False)
-    # Norms of new and training samples in feature space; None for distances.
-    lengths: tuple[Array | None, Array | None] = field(repr=False)
-
-    def rows(self, part: slice, compared: Array, entries: Array) -> Any:
-        """Return some rows of the shared neighborhoods, given those of the kernel."""
-        new, known = self.lengths
-        if new is None or known is None:
-            dissimilarities = compared
-        else:
-            dissimilarities = dissimilarities_from(entries / new[part][:, None] / known)
-        return self.neighborhoods.cross(dissimilarities, self.samples[part])
+def precision_of_kernels(views: Sequence[ViewKernels]) -> str:
+    """Return the number type of the kernels of views."""
+    is_single = all(precision_of(view.view) == "float32" for view in views)
+    return "float32" if is_single else "float64"
 
 
-@dataclass(frozen=True, eq=False)
-class ComputedKernel:
-    """One kernel of a source, computed from points or consisting of neighborhoods."""
-
-    formula: Formula
-    measure: Measure = field(repr=False)
-    # The points of the samples and of the training samples; None if no entries are
-    # needed.
-    x: Points | None = field(repr=False)
-    y: Points | None = field(repr=False)
-    # Its neighborhoods: a sparse product, how new samples join them, or None.
-    shared: Any = field(repr=False)
-    share: float  # their share in the kernel
-    # None if the samples are not the training samples.
-    diagonal: Any = field(repr=False)
-    # Of rows, without neighborhoods, if known.
-    sums: Any = field(default=None, repr=False)
-
-    def row_sums(self) -> Float | None:
-        """Return the sums of rows, if they are known without computing these."""
-        if self.sums is None or self.shared is None:
-            return None
-        return (1 - self.share) * self.sums + self.share * self.shared.sum(axis=1)
+def self_similarities_of(
+    views: Sequence[ViewKernels], rows: Mapping[str, Array]
+) -> Array:
+    """Return k(x, x) of every row, by views, and kernel, (n_kernels, n_rows)."""
+    precision = precision_of_kernels(views)
+    values: list[Array] = []
+    for view in views:
+        values += view.self_similarity(rows[view.name], precision)
+    similarities = namespace(*values).stack(values)
+    if all(view.share == 1 for view in views):
+        return to_host(similarities)
+    return similarities
 
 
-@dataclass(frozen=True, eq=False)
-class ComputedKernels(Source):
-    """The kernels of some samples against training samples, computed by blocks of rows.
+def kernels_of(
+    views: Sequence[ViewKernels],
+    new: Mapping[str, Array] | None = None,
+    *,
+    on_the_fly: bool = False,
+) -> Array | ComputedKernels | list[Any]:
+    """Return the kernels of some views, of training samples or of new ones with these.
 
-    Every block is computed anew where the views live. The kernels of a view share its
-    distances and inner products. Rows of training samples are symmetric up to rounding,
-    with an exact diagonal.
+    They are an array, or a source if they are computed on the fly; a list if kernels
+    that consist of neighborhoods, which are factored matrices, are among them.
     """
+    source = _source_of(views, new)
+    known = views[0].view
+    dense = [p for p, kernel in enumerate(source.kernels) if kernel.share < 1]
+    if dense and on_the_fly:
+        return source
 
-    kernels: tuple[ComputedKernel, ...]
-    n_samples: int
-    n_training: int
-    number_type: str  # of the kernels, such as "float64"
-    like: Any = field(repr=False)  # an array that says where rows live
-    _split: dict[int, Any] = field(default_factory=dict, repr=False)  # see `product`
-
-    @property
-    def dtype(self) -> Any:
-        """The number type of the rows."""
-        return getattr(namespace(self.like), self.number_type)
-
-    @property
-    def n_kernels(self) -> int:  # type: ignore[override]
-        """The number of kernels, m."""
-        return len(self.kernels)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The shape of all kernels as one array."""
-        return self.n_kernels, self.n_samples, self.n_training
-
-    def diagonal(self) -> Array:
-        """Return the self-similarities of training samples, (m, n)."""
-        diagonals = [kernel.diagonal for kernel in self.kernels]
-        return namespace(*diagonals).stack(diagonals)
-
-    def sums(self) -> Array | None:
-        """Return row sums, (m, n), if all kernels know theirs."""
-        found = [kernel.row_sums() for kernel in self.kernels]
-        known = [each for each in found if each is not None]
-        if len(known) == len(found):
-            return np.stack(known)
-        return None
-
-    def entries(
-        self, index: int, rows: np.ndarray, columns: np.ndarray
-    ) -> Array | None:
-        """Return some entries of a kernel, computed on the host."""
-        if is_foreign(self.like):
-            return None
-        (_, tile), *_ = self.only([index])._tiles(rows, columns)
-        return tile
-
-    def of_neighborhoods(self, index: int) -> Any:
-        """Return a kernel that consists of neighborhoods, a sparse product."""
-        kernel = self.kernels[index]
-        n = self.n_training
-        if not isinstance(kernel.shared, JoinedNeighborhoods):
-            return kernel.shared
-
-        def find(part: slice) -> Any:
-            """Return the factors of some rows."""
-            return self._parts(kernel, part, slice(0, n), {})[1]
-
-        parts = pair_ranges(self.n_samples, n, self.like)
-        found = in_threads(find, parts, self.like) or [find(slice(0, 0))]
-        left = scipy.sparse.vstack([each.left for each in found], "csr")
-        return FactoredMatrix(left, found[0].right)
-
-    def only(self, indices: Sequence[int]) -> "ComputedKernels":
-        """Return the source of some of the kernels."""
-        return replace(self, kernels=tuple(self.kernels[p] for p in indices))
-
-    def product(self, index: int, X: Array) -> Array | None:
-        """Multiply one of the kernels, which is not stored, with a thin matrix, (n, b).
-
-        None if the product takes its rows: for samples on the host, in double
-        precision, kernels that are not Gaussian, and kernels mixed with neighborhoods.
-        """
-        module = triton_module("fused_products", X)
-        if module is None:
-            return None
-        kernel = self.kernels[index]
-        formula = kernel.formula
-        if not isinstance(formula, Exponential) or formula.measure != "distance":
-            return None
-        if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
-            return None
-        rows = kernel.y[0]
-        if precision_of(rows) != "float32":
-            return None
-        if id(rows) not in self._split:
-            self._split[id(rows)] = module.split_points(rows)
-        split = self._split[id(rows)]
-        if split is None:
-            return None
-        return module.gaussian_products(split, 2 * formula.rate, X)
-
-    def rows(self, start: int, stop: int) -> Array:
-        """Return consecutive rows of all kernels, (m, stop - start, n)."""
-        return self._rows_of(np.arange(start, min(stop, self.n_samples)))
-
-    def _some(self, samples: np.ndarray) -> list[Array]:
-        return list(self._rows_of(samples))
-
-    def _rows_of(self, samples: np.ndarray) -> Array:
-        """Return the rows of some samples, (m, n_rows, n_training)."""
-        n_rows = len(samples)
-        n = self.n_training
-        out = empty((self.n_kernels, n_rows, n), self.like, self.number_type)
-
-        def write(part: slice) -> None:
-            for p, tile in self._tiles(_as_slice(samples[part]), slice(0, n)):
-                out[p, part, :] = tile
-
-        in_threads(write, pair_ranges(n_rows, n, self.like), self.like)
-        return out
-
-    def all_rows(self) -> Array:
-        """Return the kernels, (m, n_new, n), symmetric for training samples."""
-        n = self.n_samples
-        if any(kernel.diagonal is None for kernel in self.kernels):  # of new samples
-            return self.rows(0, n)
-        out = empty(self.shape, self.like, self.number_type)
-        for rows in row_ranges(n, n, self.like, BLOCK_ROWS):
-            for p, tile in self._tiles(rows, slice(rows.start, n)):
-                xp = namespace(tile)
-                height = rows.stop - rows.start
-                square = tile[:, :height]
-                tile[:, :height] = xp.triu(square) + xp.triu(square, k=1).T
-                out[p, rows, rows.start :] = tile
-                out[p, rows.start :, rows] = tile.T
-        return out
-
-    def _tiles(
-        self, rows: slice | np.ndarray, columns: slice | np.ndarray
-    ) -> Iterator[tuple[int, Array]]:
-        """Yield some entries of every kernel, with its index.
-
-        Columns that are a slice begin before the rows do; others are rising numbers.
-        """
-        made: dict[int, Any] = {}  # what several kernels share
-        for p, kernel in enumerate(self.kernels):
-            entries, shared = self._parts(kernel, rows, columns, made)
-            tile = None if kernel.share == 1 else astype(entries, self.number_type)
-            if shared is not None:
-                tile = self._with_shared(tile, shared, kernel.share)
-            if kernel.diagonal is not None:
-                _set_own(tile, rows, columns, kernel.diagonal)
-            yield p, tile
-
-    def _parts(
-        self, kernel: ComputedKernel, rows: Any, columns: Any, made: dict[int, Any]
-    ) -> tuple[Any, Any]:
-        """Return entries by the formula and shared neighborhoods, if it has them."""
-        compared = entries = None
-        if kernel.x is not None and kernel.y is not None:
-            if id(kernel.x) not in made:
-                x = select_points(kernel.x, rows)
-                y = select_points(kernel.y, columns)
-                made[id(kernel.x)] = kernel.measure.compare(x, y)
-            compared = made[id(kernel.x)]
-            entries = kernel.formula.entries(compared)
-
-        shared = kernel.shared
-        if shared is not None and id(shared) not in made:
-            if isinstance(shared, JoinedNeighborhoods):
-                made[id(shared)] = shared.rows(rows, compared, entries)
-            elif isinstance(columns, slice) and columns == slice(0, self.n_training):
-                made[id(shared)] = shared[rows]
-            else:
-                made[id(shared)] = shared[rows, columns]
-        return entries, None if shared is None else made[id(shared)]
-
-    def _with_shared(self, tile: Any, shared: Any, share: float) -> Array:
-        """Return entries with a share of those of neighborhoods, or these alone."""
-        if tile is None:
-            return to_device(shared.toarray(), self.like, self.number_type)
-        if is_foreign(tile):
-            added = to_device(shared.toarray(), self.like, self.number_type)
-            return (1 - share) * tile + share * added
-        mixed = (1 - share) * tile
-        shared.add_to(mixed, share)
-        return mixed
+    # Sparse matrices are on the host: kernels on a device are all written out there.
+    written = source if dense and is_foreign(known) else source.only(dense)
+    m, n_rows, n = written.shape
+    fewer = "" if new is None else ", or pass fewer new samples at a time"
+    require_memory(
+        m * n_rows * n * np.dtype(source.number_type).itemsize,
+        f"holding {m} kernels of {n_rows} x {n} entries",
+        f"pass on_the_fly=True to compute them when they are asked for{fewer}",
+        available=free_bytes(known),
+    )
+    entries = written.all_rows()
+    if m == source.n_kernels:
+        return entries
+    following = iter(entries if dense else ())
+    return [
+        source.of_neighborhoods(p) if kernel.share == 1 else next(following)
+        for p, kernel in enumerate(source.kernels)
+    ]
 
 
-def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
-    """Return rising numbers without a gap as a slice."""
-    first = int(numbers[0])
-    count = len(numbers)
-    is_run = bool(np.all(np.diff(numbers) == 1))
-    if is_run:
-        return slice(first, first + count)
-    return numbers
-
-
-def _set_own(
-    tile: Array, rows: slice | np.ndarray, columns: slice | np.ndarray, diagonal: Array
-) -> None:
-    """Write self-similarities to the entries of samples with themselves."""
-    if isinstance(rows, slice) and isinstance(columns, slice):
-        square = tile[:, rows.start - columns.start : rows.stop - columns.start]
-        set_diagonal(square, diagonal[rows])
-        return
-    n = diagonal.shape[0]
-    numbers, others = (np.arange(n)[each] for each in (rows, columns))
-    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
-    same = np.flatnonzero(others[places] == numbers)
-    if not is_foreign(tile):
-        tile[same, places[same]] = diagonal[numbers[same]]
-        return
-    for place in same.tolist():
-        tile[place, int(places[place])] = diagonal[int(numbers[place])]
+def _source_of(
+    views: Sequence[ViewKernels], new: Mapping[str, Array] | None
+) -> ComputedKernels:
+    """Return the kernels of views as a source of rows, none of which is computed."""
+    precision = precision_of_kernels(views)
+    known = views[0].view
+    n_rows = n = known.shape[0]
+    kernels: list[ComputedKernel] = []
+    if new is None:
+        for view in views:
+            kernels += view.kernels(precision)
+    else:
+        samples = None
+        if any(each is not None for view in views for each in view.neighborhoods):
+            training = {view.name: view.view for view in views}
+            samples = find_training_samples(new, training)
+        for view in views:
+            kernels += view.kernels_of_new(new[view.name], samples)
+        n_rows = next(iter(new.values())).shape[0]
+    return ComputedKernels(tuple(kernels), n_rows, n, precision, known[:1, :])

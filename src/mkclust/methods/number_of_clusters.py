@@ -212,7 +212,7 @@ def cut_samples(
 ) -> Pass:
     """Cut the graph of samples, found as in a fit, into every number of clusters."""
     training = open_training(model, samples.computed())
-    stack = training.source.stack(model, training.kernels)
+    stack = training.make_stack()
     compromise = find_compromise(stack)
     coefficients = compromise.scatter(compromise.coefficients)
 

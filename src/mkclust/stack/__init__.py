@@ -1,7 +1,7 @@
 """Stacks of kernels: the interface between the methods and the data."""
 
 from mkclust.data.row_source import RowSource
-from mkclust.stack.build import as_stack
+from mkclust.stack.build import as_stack, raw_kernels, repair_by
 from mkclust.stack.checks import as_numbers, row_sums
 from mkclust.stack.kernel import Computed, DenseKernel, Factored, Kernel, Mix, Shifted
 from mkclust.stack.observed import Observed
@@ -24,5 +24,7 @@ __all__ = [
     "Standardized",
     "as_numbers",
     "as_stack",
+    "raw_kernels",
+    "repair_by",
     "row_sums",
 ]

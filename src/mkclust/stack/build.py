@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,19 +17,16 @@ from mkclust.stack.checks import (
     check_diagonal,
     check_shapes,
     describe,
-    learn_centering,
-    learn_scale,
     make_positive,
     refuse_distances,
     row_sums,
     symmetrized,
 )
 from mkclust.stack.kernel import Computed, DenseKernel, Kernel
-from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
+from mkclust.stack.observed import FillRule
 from mkclust.stack.sources import MatrixRows, Source, SourceAdapter, examine_rows
-from mkclust.stack.stack import Stack
+from mkclust.stack.stack import RawKernel, Repair, Stack
 from mkclust.stack.standardized import Standardized
-from mkclust.types import Array
 
 
 @dataclass
@@ -128,31 +125,33 @@ def as_stack(
     )
 
     parts = _opened([each.part for each in given], streamed, psd)
-    standardized: list[Kernel] = []
+    raw: list[RawKernel] = []
     for each, part in zip(given, parts, strict=True):
-        found = _examined(part, each.labels, validate)
-        for (kernel, means, largest), label, has in zip(
-            found, each.labels, each.observed, strict=True
-        ):
-            centering = learn_centering(kernel, means, label, center)
-            centered = Standardized(kernel, centering)
-            if validate:
-                refuse_distances(kernel, label)
-                if kernel.storage == "streamed":
-                    check_diagonal(centered, largest, label)
-                else:
-                    centered = make_positive(centered, label, psd)
-            if normalize:
-                centered = _normalized(centered, label, has)
-            standardized.append(centered)
+        raw += raw_kernels(part, each.labels, each.observed, validate)
 
-    view_numbers = tuple(range(len(names)))
-    if views is not None:
-        view_numbers = tuple(views)
-    if samples.missing is not None:
-        observed = [has for each in given for has in each.observed]
-        standardized = _observed(standardized, observed, samples.n_samples, views, fill)
-    return Stack(tuple(standardized), tuple(names), view_numbers)
+    return Stack.of(
+        raw,
+        names,
+        views,
+        center=center,
+        normalize=normalize,
+        fill=fill,
+        n_samples=None if samples.missing is None else samples.n_samples,
+        repair=repair_by(psd) if validate else None,
+    )
+
+
+def repair_by(psd: str) -> Repair:
+    """Return what refuses distances and indefinite kernels, or repairs these."""
+
+    def repair(centered: Standardized, raw: RawKernel) -> Standardized:
+        refuse_distances(raw.kernel, raw.label)
+        if raw.kernel.storage != "streamed":
+            return make_positive(centered, raw.label, psd)
+        check_diagonal(centered, raw.largest, raw.label)
+        return centered
+
+    return repair
 
 
 def _read(
@@ -192,38 +191,6 @@ def _read(
         given.append(_Given(part, labels[own], observed[own]))
         first += count
     return given, names
-
-
-def _normalized(
-    kernel: Standardized, label: str, observed: np.ndarray | None
-) -> Standardized:
-    """Return a centered kernel, scaled to a unit diagonal."""
-    scale = learn_scale(kernel.diagonal(), kernel.kernel, label, observed)
-    return replace(kernel, standardization=replace(kernel.standardization, scale=scale))
-
-
-def _observed(
-    kernels: Sequence[Kernel],
-    observed: Sequence[Any],
-    n_samples: int,
-    views: Sequence[int] | None,
-    fill: FillRule,
-) -> list[Kernel]:
-    """Return kernels over all samples, of which some are missing from them."""
-    # Kernels of one view, or given ones with the same samples, share their map.
-    shared: dict[Any, SampleMap] = {}
-    scale = None
-    if fill == "rescale":
-        scale = np.ones(n_samples)
-    mapped: list[Kernel] = []
-    for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
-        key: Any = has.tobytes()
-        if views is not None:
-            key = (views[p], has.tobytes())
-        if key not in shared:
-            shared[key] = SampleMap(has, n_samples, scale)
-        mapped.append(Observed(kernel, shared[key]))
-    return list(with_active(mapped, range(len(mapped))))
 
 
 def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
@@ -285,22 +252,36 @@ def _bytes_needed(stored: list[Any]) -> int:
     return largest + total
 
 
-def _examined(
-    part: Any, labels: Sequence[str], validate: bool
-) -> list[tuple[Kernel, Array, float]]:
-    """Return sound kernels, their row means, and largest entries if streamed."""
+def raw_kernels(
+    part: Any,
+    labels: Sequence[str],
+    observed: Sequence[np.ndarray | None],
+    validate: bool,
+) -> list[RawKernel]:
+    """Return kernels that are finite and, if they are to be validated, symmetric."""
     if isinstance(part, Source):
         n = part.n_samples
         sums, diagonals, largest = examine_rows(part, labels, validate)
         return [
-            (Computed(part, p, diagonals[p, :]), sums[p, :] / n, float(largest[p]))
+            RawKernel(
+                Computed(part, p, diagonals[p, :]),
+                sums[p, :] / n,
+                labels[p],
+                observed[p],
+                float(largest[p]),
+            )
             for p in range(part.n_kernels)
         ]
+
+    label = labels[0]
     if isinstance(part, Kernel):
         ones = to_device(np.ones((part.n_samples, 1)), part.like)
-        return [(part, (part @ ones)[:, 0] / part.n_samples, 0.0)]
-    matrix = as_numbers(part, labels[0])
+        means = (part @ ones)[:, 0] / part.n_samples
+        return [RawKernel(part, means, label, observed[0])]
+
+    matrix = as_numbers(part, label)
     if validate:
-        matrix = symmetrized(matrix, labels[0])
+        matrix = symmetrized(matrix, label)
     kernel = DenseKernel(matrix)
-    return [(kernel, row_sums(kernel.matrix, labels[0]) / kernel.n_samples, 0.0)]
+    means = row_sums(matrix, label) / kernel.n_samples
+    return [RawKernel(kernel, means, label, observed[0])]

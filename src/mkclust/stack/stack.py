@@ -1,9 +1,9 @@
 """Several kernels over the same samples: all that a solver may ask of them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,29 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import fits, require_memory
 from mkclust.linalg.threads import FEW_SAMPLES
+from mkclust.stack.checks import learn_centering, learn_scale
 from mkclust.stack.kernel import DenseKernel, Kernel, Mix, multiply, row_blocks, written
-from mkclust.stack.standardized import fused_mixes, write_mix
+from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
+from mkclust.stack.standardized import Standardized, fused_mixes, write_mix
 from mkclust.types import Array, Float
 
 # Up to this many samples, mixes of sparse kernels, and copies of all kernels, are
 # written out.
 MOST_WRITTEN = 4096
+
+
+class RawKernel(NamedTuple):
+    """A kernel that is neither centered nor scaled yet."""
+
+    kernel: Kernel  # over the samples that it has
+    row_means: Array
+    label: str  # what messages call it
+    observed: np.ndarray | None = None  # the samples that it has; None for all
+    largest: float = 0.0  # of its entries, if these were looked for
+
+
+# What checks or repairs a centered kernel.
+Repair = Callable[[Standardized, RawKernel], Standardized]
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,41 @@ class Stack:
     groups: np.ndarray | None = field(default=None, repr=False)
     # The covariates that views were adjusted for, of all samples, (n, q), if any.
     covariates: np.ndarray | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        raw: Sequence[RawKernel],
+        names: Sequence[str],
+        views: Sequence[int] | None,
+        *,
+        center: bool,
+        normalize: bool,
+        fill: FillRule = "rescale",
+        n_samples: int | None = None,
+        repair: Repair | None = None,
+    ) -> "Stack":
+        """Return kernels centered and scaled, and filled if they lack samples.
+
+        Views are the numbers of those that kernels are computed from; None if all
+        differ. ``n_samples`` says how many samples there are, if kernels lack some. A
+        function may check or repair centered kernels before they are scaled.
+        """
+        kernels: list[Kernel] = []
+        for each in raw:
+            centering = learn_centering(each.kernel, each.row_means, each.label, center)
+            centered = Standardized(each.kernel, centering)
+            if repair is not None:
+                centered = repair(centered, each)
+            if normalize:
+                centered = _scaled(centered, each)
+            kernels.append(centered)
+
+        if n_samples is not None:
+            observed = [each.observed for each in raw]
+            kernels = _filled(kernels, observed, n_samples, views, fill)
+        numbers = range(len(names)) if views is None else views
+        return cls(tuple(kernels), tuple(names), tuple(numbers))
 
     n_kernels = property(lambda self: len(self.kernels))  # m
     # Number of samples, n, or of the coordinates that stand for them.
@@ -209,3 +260,34 @@ class HeldStack(Stack):
         for p in range(m):
             add_multiple(mixed, self.entries[p, :, :], float(coefficients[p]))
         return DenseKernel(mixed)
+
+
+def _scaled(kernel: Standardized, raw: RawKernel) -> Standardized:
+    """Return a centered kernel, scaled to a unit diagonal."""
+    lengths = kernel.diagonal()
+    scale = learn_scale(lengths, kernel.kernel, raw.label, raw.observed)
+    return replace(kernel, standardization=replace(kernel.standardization, scale=scale))
+
+
+def _filled(
+    kernels: Sequence[Kernel],
+    observed: Sequence[Any],
+    n_samples: int,
+    views: Sequence[int] | None,
+    fill: FillRule,
+) -> list[Kernel]:
+    """Return kernels over all samples, of which some are missing from them."""
+    # Kernels of one view, or given ones with the same samples, share their map.
+    shared: dict[Any, SampleMap] = {}
+    scale = None
+    if fill == "rescale":
+        scale = np.ones(n_samples)
+    mapped: list[Kernel] = []
+    for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
+        key: Any = has.tobytes()
+        if views is not None:
+            key = (views[p], has.tobytes())
+        if key not in shared:
+            shared[key] = SampleMap(has, n_samples, scale)
+        mapped.append(Observed(kernel, shared[key]))
+    return list(with_active(mapped, range(len(mapped))))
