@@ -15,7 +15,6 @@ from mkclust.data.options import TABLE_RULES, TableOptions
 from mkclust.data.samples import Samples
 from mkclust.engine.eigen import Relaxation
 from mkclust.exceptions import ClusterNumberWarning, warn
-from mkclust.fit.documentation import COSINES, MIXING_WEIGHT, SUM, fill
 from mkclust.fit.embedding import Extension, observed_of
 from mkclust.fit.rounding import ROUNDINGS
 from mkclust.fit.same_input import mixed_kernel
@@ -39,6 +38,16 @@ from mkclust.stack.discretize import assign
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
+# How to read weights, in the words that stand beside them wherever they are shown.
+MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
+# The same for methods that minimize over the weights.
+LARGE_WEIGHT = (
+    "A large weight means little agreement with the consensus; it is not importance."
+)
+# The similarities that clusters of most methods follow.
+SUM = "the sum of the kernels by their coefficients"
+# Those of methods without coefficients.
+COSINES = "cosines between rows of the embedding; no kernels are mixed"
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
     "n_clusters": Count(
@@ -59,9 +68,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     A child defines its parameters as annotated fields, their values in ``ALLOWED``, and
     ``_solve(stack) -> Solution``. It may add attributes in ``_learned(stack, solution,
     labels, *further)``, with the labels of further partitions that it asked for in
-    ``_further``. Its docstring may name sections of ``mkclust.fit.documentation``.
-    Reports, displays and the command line describe a method by the attributes of its
-    class.
+    ``_further``. Reports, displays and the command line describe a method by the
+    attributes of its class.
     """
 
     n_clusters: int = field(default=8, kw_only=False)
@@ -137,11 +145,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     # Whether it works on the entries of the kernels, all of them, rather than on
     # products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Write the shared parts into the docstring of a method."""
-        super().__init_subclass__(**options)
-        cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
     def fit(
         self,
