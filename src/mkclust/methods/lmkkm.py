@@ -185,14 +185,15 @@ class LMKKM(RelaxedClusterer):
         MKKM and AverageKKM with exact kernels, otherwise "rescale". AgreementKKM fills
         in nothing, and compares two samples by the views that both have, whichever is
         passed; it refuses "learn".
-    scale : {"auto", "standard", "robust", "none"} or dict, default="auto"
+    scale : {"auto", "standard", "robust", "log", "none"} or dict, default="auto"
         How columns of numbers are scaled, in all views or by the name of a view. "auto"
         divides those of a table (at most 20 columns, or at most 100 whose spreads
         differ by a factor of 1,000) by their spread. It leaves principal components
         (uncorrelated columns whose spreads fall) as they are, and in other views scales
         down columns that vary much more than the others. "standard" divides by the
-        standard deviation, "robust" by the distance between the quartiles, "none"
-        changes nothing. Counts, histograms, directions and categories are not scaled.
+        standard deviation, "robust" by the distance between the quartiles, "log" takes
+        log2(x + 1) first, as for strongly skewed expression, and "none" changes
+        nothing. Counts, histograms, directions and categories are not scaled by "auto".
 
     Attributes
     ----------
