@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from mkclust import KernelBank, SimpleMKKM
+from mkclust import AverageKKM, KernelBank, SimpleMKKM
 from mkclust.exceptions import FewerClustersWarning
 
 N = 30
@@ -234,3 +234,13 @@ def test_self_similarities_that_cannot_be_right_are_refused():
             ValueError, match="self_similarity.*kernel 1 and new sample 2"
         ):
             model.predict(K[:, :4], self_similarity=own)
+
+
+def test_indefinite_kernels_are_not_repaired_on_the_fly():
+    rng = np.random.default_rng(0)
+    views = {"a": rng.normal(size=(40, 3)), "b": rng.normal(size=(40, 3))}
+    bank = KernelBank(rules="self-tuning", on_the_fly=True)
+    with pytest.raises(ValueError, match="psd='shift' needs kernel 0"):
+        AverageKKM(2, kernels=bank, psd="shift").fit(views)
+    model = AverageKKM(2, kernels="on-the-fly", psd="shift", random_state=0)
+    assert (model.fit(views).predict(views) == model.labels_).all()

@@ -148,6 +148,12 @@ def repair_by(psd: str) -> Repair:
         refuse_distances(raw.kernel, raw.label)
         if raw.kernel.storage != "streamed":
             return make_positive(centered, raw.label, psd)
+        if psd != "error":
+            raise ValueError(
+                f"psd={psd!r} needs {raw.label} in memory, and its rows are computed "
+                "whenever they are needed: do not compute kernels on the fly, or pass "
+                "psd='error'"
+            )
         check_diagonal(centered, raw.largest, raw.label)
         return centered
 
