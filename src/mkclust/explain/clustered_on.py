@@ -27,7 +27,7 @@ from mkclust.explain.derived import (
     log2_orders,
     standard,
 )
-from mkclust.explain.fitted import kernel_source, samples_of_views
+from mkclust.explain.fitted import features_of, kernel_source, samples_of_views
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import only_covered
 from mkclust.kernels.kinds import RULES
@@ -302,8 +302,9 @@ def _columns_and_rows(
             for view, array in bank.views_.items()
             if not RULES[bank.rules_[view]].of_pairs
         }
-    rows = model._source.rows.items()
-    columns = model._source.given.columns
+    source = features_of(model)
+    rows = source.rows.items()
+    columns = source.given.columns
     return columns, {view: (everyone[some], part) for view, (some, part) in rows}
 
 

@@ -14,7 +14,12 @@ from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
-from mkclust.explain.fitted import check_fitted, integer_seed, unfitted_copy
+from mkclust.explain.fitted import (
+    check_fitted,
+    features_of,
+    integer_seed,
+    unfitted_copy,
+)
 from mkclust.explain.parts import Parts
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import inverse
@@ -346,7 +351,7 @@ def _kernels_of_features(
 
     Kernels of one table stay one source, and groups stay groups.
     """
-    maps = replace(model._source.features, means=None, floors=None)
+    maps = replace(features_of(model).features, means=None, floors=None)
     block = as_blocks(samples).take(part)
     kernels = tuple(to_host(F @ F.T) for F in maps.of_observed(block))
     names = model.kernel_names_

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
-from mkclust.fit.training_input import training_index
+from mkclust.fit.training_input import FromFeatures, training_index
 
 
 def check_fitted(model: MultipleKernelClusterer) -> None:
@@ -38,6 +38,13 @@ def kernel_source(
     if hasattr(model, "bank_"):
         return "bank"
     return "given"
+
+
+def features_of(model: MultipleKernelClusterer) -> FromFeatures:
+    """Return what a model was fitted on whose kernels are those of features."""
+    source = model._source
+    assert isinstance(source, FromFeatures)
+    return source
 
 
 def samples_of_views(model: MultipleKernelClusterer) -> dict[str, np.ndarray]:

@@ -20,6 +20,7 @@ from mkclust.fit.rounding import ROUNDINGS
 from mkclust.fit.same_input import mixed_kernel
 from mkclust.fit.solution import Solution
 from mkclust.fit.steps import learn, read_training
+from mkclust.fit.training_input import TrainingInput
 from mkclust.kernels import KernelBank
 from mkclust.kernels.kinds import check_scale
 from mkclust.linalg import arrays_to_host, to_host
@@ -99,6 +100,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     agreement_: Agreement = learned()
     # The names that `name_clusters` has given, if any.
     cluster_names_: tuple[str, ...] = learned()
+    # What it was fitted on, which also reads new samples.
+    _source: TrainingInput = learned()
+    # The centers of the clusters among the rows, (k, k).
+    _centers: Float = learned()
     # The numbers of the samples that were fitted; None if all were.
     _covered: np.ndarray | None = learned(None)
     # Which kernels have a part in the clusters, (m,) of bool.

@@ -4,10 +4,12 @@ Samples are compared by their cosines in the mixed kernel, and how near the near
 are is compared with how near samples of the fit are to others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.fit.embedding import observed_part
 from mkclust.fit.neighborhoods import NewSamples, kernel_blocks
+from mkclust.fit.training_input import FromFeatures
 from mkclust.graph import MixAndViews
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest
@@ -23,6 +26,9 @@ from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Array, Float
+
+if TYPE_CHECKING:
+    from mkclust.fit.base import MultipleKernelClusterer
 
 # The last of so many nearest samples counts: one alone may be near by chance.
 NEAREST = 5
@@ -58,7 +64,10 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
 
 
 def nearness_of_new(
-    model: Any, samples: Samples, coefficients: Float, self_similarity: Any = None
+    model: MultipleKernelClusterer,
+    samples: Samples,
+    coefficients: Float,
+    self_similarity: Any = None,
 ) -> Float:
     """Return how near the nearest samples of the fit are to new ones, (n_new,)."""
     source, extension = model._source, model._source.extension
@@ -96,10 +105,11 @@ def check_lengths(how: Standardization, name: str) -> None:
 
 
 def nearness_by_features(
-    model: Any, samples: Samples, coefficients: Float
+    model: MultipleKernelClusterer, samples: Samples, coefficients: Float
 ) -> tuple[Float, Float]:
     """Return how near samples of a fit are to new ones, and to each other."""
     source = model._source
+    assert isinstance(source, FromFeatures)
     known = _features(source, kept_block(source), coefficients)
     references = np.sort(nearness(known @ known.T, n_own=1))
 
@@ -109,7 +119,7 @@ def nearness_by_features(
     return as_blocks(samples).map(of_block), references
 
 
-def kept_block(source: Any) -> Block:
+def kept_block(source: FromFeatures) -> Block:
     """Return samples that a model of features has kept, those that all views have."""
     rows, names = source.rows, source.given.names
     if lost := [name for name in names if name not in rows]:
@@ -168,7 +178,7 @@ def some_at_a_time(samples: Samples) -> Iterator[Samples]:
         yield replace(samples, parts=parts, missing=missing, ids=None, groups=None)
 
 
-def _features(source: Any, block: Block, coefficients: Float) -> Float:
+def _features(source: FromFeatures, block: Block, coefficients: Float) -> Float:
     """Return the features of the mix, of unit length."""
     features = source.features.of(block)
     weights = np.sqrt(np.abs(coefficients))

@@ -1,6 +1,8 @@
 """Memory that a fit takes, within a factor of two, and its refusal if there is less."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from mkclust.stack.compare import SOME_COMPARED
 from mkclust.stack.feature_maps import n_components
 from mkclust.stack.features import require_products
 from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
+
+if TYPE_CHECKING:
+    from mkclust.fit.base import MultipleKernelClusterer
 
 # Entries with a larger rounding are stored in single precision.
 SINGLE_PRECISION = 1e-10
@@ -60,7 +65,9 @@ def fit_bytes(
     return needed
 
 
-def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> None:
+def require_memory_for_views(
+    model: MultipleKernelClusterer, bank: KernelBank, samples: Samples
+) -> None:
     """Refuse views whose kernels, together with the fit, do not fit into memory."""
     m, n, dtype = bank.planned_shape(samples)
     parts = samples.parts
@@ -74,7 +81,7 @@ def require_memory_for_views(model: Any, bank: KernelBank, samples: Samples) -> 
     )
 
 
-def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
+def require_memory_beside_kernels(model: MultipleKernelClusterer, stack: Stack) -> None:
     """Refuse kernels that leave too little memory for a fit."""
     mix = Mix(np.ones(stack.n_kernels), stack.kernels)
     storage = "precomputed" if mix.storage == "dense" else mix.storage
@@ -84,7 +91,14 @@ def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
     )
 
 
-def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
+def _require(
+    model: MultipleKernelClusterer,
+    storage: str,
+    n: int,
+    m: int,
+    like: Any,
+    **sizes: int,
+) -> None:
     """Refuse a fit that does not fit into the memory of an array's device, or host."""
     name = type(model).__name__
     k = model.n_clusters
@@ -116,7 +130,7 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
     )
 
 
-def require_memory_for_features(model: Any, blocks: Blocks) -> None:
+def require_memory_for_features(model: MultipleKernelClusterer, blocks: Blocks) -> None:
     """Refuse features whose products do not fit into memory, before any pass."""
     m = len(blocks.names)
     # For a pipeline, the columns of its last step; for other maps, known once they are

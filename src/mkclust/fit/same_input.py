@@ -1,7 +1,9 @@
 """The input of a fit, passed again: checked to be the same, and made into kernels."""
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -10,7 +12,7 @@ from mkclust.data.samples import Samples
 from mkclust.exceptions import silence
 from mkclust.fit.embedding import observed_part
 from mkclust.fit.steps import PER_SAMPLE, open_samples
-from mkclust.fit.training_input import OTHER_SAMPLES
+from mkclust.fit.training_input import OTHER_SAMPLES, FromFeatures
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.stack import Stack
@@ -19,11 +21,14 @@ from mkclust.stack.observed import with_maps
 from mkclust.text import join_words
 from mkclust.types import Float
 
+if TYPE_CHECKING:
+    from mkclust.fit.base import MultipleKernelClusterer
+
 # Differences below this share of the largest self-similarity are rounding, in float32.
 ROUNDING = 1e-5
 
 
-def read_again(model: Any, X: Any) -> Samples:
+def read_again(model: MultipleKernelClusterer, X: Any) -> Samples:
     """Read the samples with kernels in the order of a fit, or refuse others.
 
     See also `only_covered`.
@@ -37,7 +42,7 @@ def read_again(model: Any, X: Any) -> Samples:
     return replace(samples, groups=model._source.given.groups)
 
 
-def known_again(model: Any, X: Any) -> tuple[Any, Samples]:
+def known_again(model: MultipleKernelClusterer, X: Any) -> tuple[Any, Samples]:
     """Return a model and the samples of its fit, read again, without those of no entry.
 
     A model that was learned from anchors knows all samples, though it has no kernels of
@@ -51,12 +56,12 @@ def known_again(model: Any, X: Any) -> tuple[Any, Samples]:
     return model, samples
 
 
-def is_approximated(model: Any) -> bool:
+def is_approximated(model: MultipleKernelClusterer) -> bool:
     """Return whether features stood for the kernels."""
     return hasattr(model, "approximation_error_")
 
 
-def _read_all(model: Any, X: Any) -> Samples:
+def _read_all(model: MultipleKernelClusterer, X: Any) -> Samples:
     samples, n = model._source.read(model, X), len(model.labels_)
     if samples.n_samples != n:
         raise ValueError(
@@ -78,7 +83,7 @@ def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
         )
 
 
-def only_covered(model: Any) -> Any:
+def only_covered(model: MultipleKernelClusterer) -> Any:
     """Return a fitted model of the samples that have kernels; itself if all have."""
     covered = model._covered
     if covered is None:
@@ -97,7 +102,7 @@ def only_covered(model: Any) -> Any:
     return other
 
 
-def open_again(model: Any, samples: Samples) -> Stack:
+def open_again(model: MultipleKernelClusterer, samples: Samples) -> Stack:
     """Return kernels of samples read again, centered and scaled as in the fit."""
     fitted = model._source.extension
     with silence():  # which came in the fit
@@ -120,7 +125,7 @@ def open_again(model: Any, samples: Samples) -> Stack:
     return replace(stack, kernels=with_maps(stack.kernels, fitted.maps))
 
 
-def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
+def mixed_kernel(model: MultipleKernelClusterer, X: Any, samples: Any = None) -> Float:
     """Return similarities among some samples, zero for uncovered ones, (s, s)."""
     indices = _check_samples(samples, len(model.labels_))
     _check_anchors(model, indices)
@@ -137,7 +142,9 @@ def mixed_kernel(model: Any, X: Any, samples: Any = None) -> Float:
     return entries
 
 
-def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
+def _entries(
+    model: MultipleKernelClusterer, samples: Samples, indices: np.ndarray | None
+) -> Float:
     stack = None if model.approximation is not None else open_again(model, samples)
     if not model._mixes_kernels:
         rows = (
@@ -148,11 +155,13 @@ def _entries(model: Any, samples: Samples, indices: np.ndarray | None) -> Float:
     elif stack is not None:
         entries = to_host(model._mixed_among(stack, indices))
     else:
-        entries = to_host(model._source.mixed_entries(model, samples, indices))
+        source = model._source
+        assert isinstance(source, FromFeatures)
+        entries = to_host(source.mixed_entries(model, samples, indices))
     return (entries + entries.T) / 2
 
 
-def _check_anchors(model: Any, indices: np.ndarray | None) -> None:
+def _check_anchors(model: MultipleKernelClusterer, indices: np.ndarray | None) -> None:
     """Refuse samples without kernels, if a fit has kernels of its anchors alone."""
     anchors, n = getattr(model, "anchors_", None), len(model.labels_)
     if anchors is None:

@@ -1,9 +1,11 @@
 """The steps of a fit, from input to samples, kernels, solution, labels and warnings."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -63,6 +65,9 @@ from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
+if TYPE_CHECKING:
+    from mkclust.fit.base import MultipleKernelClusterer
+
 # Learning is worth its time from this share of missing samples on
 # (benchmarks/missing_views.py).
 MUCH_MISSING = 0.1
@@ -102,7 +107,7 @@ class Training(NamedTuple):
 
 
 def read_training(
-    model: Any,
+    model: MultipleKernelClusterer,
     X: Any,
     observed: Any = None,
     groups: Any = None,
@@ -131,7 +136,7 @@ def read_training(
 
 
 def open_training(
-    model: Any, samples: Samples, fitted: np.ndarray | None = None
+    model: MultipleKernelClusterer, samples: Samples, fitted: np.ndarray | None = None
 ) -> Training:
     """Make the kernels of samples, all or some, that any kernel says something of."""
     part = samples if fitted is None else samples.take(fitted)
@@ -155,7 +160,7 @@ def open_training(
 
 
 def open_samples(
-    model: Any, samples: Samples
+    model: MultipleKernelClusterer, samples: Samples
 ) -> tuple[TrainingInput, Callable[[], Stack]]:
     """Return what a model is fitted on, and what makes its kernels."""
     if model.approximation is not None:
@@ -173,7 +178,7 @@ def open_samples(
     return kernels, lambda: kernels.stack(model, samples)
 
 
-def _learn_views(model: Any, samples: Samples) -> FromViews:
+def _learn_views(model: MultipleKernelClusterer, samples: Samples) -> FromViews:
     """Learn what makes kernels of views, if there is memory for these."""
     if samples.is_lazy:
         raise ValueError(LAZY)
@@ -189,7 +194,11 @@ def _learn_views(model: Any, samples: Samples) -> FromViews:
         bank = clone(model.kernels)
     require_memory_for_views(model, bank, samples)
     notes = bank.fit(samples).explain().splitlines()
-    return FromViews(given=_without_arrays(samples, *notes), bank=bank)
+    return FromViews(
+        given=_without_arrays(samples, *notes),
+        bank=bank,
+        widths={name: view.shape[1] for name, view in bank.views_.items()},
+    )
 
 
 def _without_arrays(samples: Samples, *notes: str) -> Samples:
@@ -197,7 +206,9 @@ def _without_arrays(samples: Samples, *notes: str) -> Samples:
     return replace(samples, parts=(), table_notes=(*samples.table_notes, *notes))
 
 
-def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
+def _compress(
+    model: MultipleKernelClusterer, samples: Samples
+) -> tuple[FromFeatures, Stack]:
     kernels = model.kernels
     expected_input(kernels)
     if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
@@ -235,7 +246,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     return source, stack
 
 
-def learn(model: Any, samples: Samples) -> dict[str, Any]:
+def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
     source, fitted = training.source, training.fitted
@@ -283,8 +294,8 @@ def learn(model: Any, samples: Samples) -> dict[str, Any]:
 
 
 def _learn_labels(
-    model: Any,
-    source: Any,
+    model: MultipleKernelClusterer,
+    source: TrainingInput,
     stack: Stack,
     solution: Solution,
     empty: np.ndarray,
@@ -303,6 +314,7 @@ def _learn_labels(
     else:
         missing = missing if features.observed is None else ~features.observed
         matrix = features.coordinate_map @ to_host(rows)
+        assert isinstance(source, FromFeatures)
         source = replace(source, features=features.learned, matrix=matrix)
         vectors = features.lift(*vectors)
     embedding, rows, *further = vectors
@@ -354,7 +366,7 @@ def _learn_labels(
 
 
 def _cluster(
-    model: Any,
+    model: MultipleKernelClusterer,
     stack: Stack,
     solution: Solution,
     rows: Array,
@@ -375,7 +387,9 @@ def _cluster(
     return round_partition(stack, solution, rows, order=order, **options)
 
 
-def _warn_of_fit(model: Any, learned: dict[str, Any], solution: Solution) -> None:
+def _warn_of_fit(
+    model: MultipleKernelClusterer, learned: dict[str, Any], solution: Solution
+) -> None:
     name, k = type(model).__name__, model.n_clusters
     if (agreement := solution.agreement) is not None:
         if agreement.is_testable and not agreement.any_share:
@@ -462,7 +476,7 @@ def check_covered(n_covered: int, n_samples: int, n_clusters: int) -> None:
 
 
 def check_neighborhoods(
-    source: Any, n_clusters: int, fitted: np.ndarray | None = None
+    source: TrainingInput, n_clusters: int, fitted: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little."""
     by_name, observed = source.neighborhoods, source.observed

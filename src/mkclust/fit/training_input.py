@@ -1,8 +1,10 @@
 """What a model was fitted on: kernels, views of a bank, or views by their features."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -54,6 +56,9 @@ from mkclust.stack.stack import RawKernel
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
+if TYPE_CHECKING:
+    from mkclust.fit.base import MultipleKernelClusterer
+
 # The refusal of dask arrays for exact kernels.
 LAZY = (
     "X holds dask arrays, and exact kernels are computed in this process: pass NumPy "
@@ -71,7 +76,7 @@ SomeRows = tuple[np.ndarray, Array]
 CHANGED_SHARE = 0.02
 
 
-def training_index(model: Any) -> Any:
+def training_index(model: MultipleKernelClusterer) -> Any:
     """Return the index of a fit's samples: ids, 0, 1, ... of frames, None of arrays."""
     ids = getattr(model, "sample_ids_", None)
     return make_index(ids, model._source.given.index_names, len(model.labels_))
@@ -86,13 +91,33 @@ class TrainingInput:
     # How kernels were centered, scaled, filled and embedded; set by the fit, None for
     # features.
     extension: Any = None
-    # The neighborhoods, or links, that every kernel consists of, by name; None if of
-    # more.
-    neighborhoods: ClassVar[Any] = {}
-    # The numbers of the precomputed kernels, whose self-similarities can be passed.
-    given_kernels: ClassVar[Any] = ()
-    # Whether the columns of a view are its samples.
-    has_pairs: ClassVar[Any] = False
+    # Numbers of columns of the views, by name; empty for kernels.
+    widths: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def neighborhoods(self) -> dict[str, Neighborhoods | None]:
+        """The neighborhoods that kernels consist of, by name; None if of more."""
+        return {}
+
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the precomputed kernels."""
+        return ()
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether a view's columns are its samples, as in distances and links."""
+        return False
+
+    def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
+        """Return which rows of a view or kernel say nothing, by its number, if any."""
+        raise NotImplementedError(f"{type(self).__name__} must define zero_rows")
+
+    def similarities(
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
+    ) -> list[Similarities]:
+        """Return similarities of new samples to the training samples, by kernel."""
+        raise NotImplementedError(f"{type(self).__name__} must define similarities")
 
     def of_kernels(self, by_view: np.ndarray) -> np.ndarray:
         """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
@@ -106,8 +131,8 @@ class TrainingInput:
         )
 
     def read(
-        self: Any,
-        model: Any,
+        self,
+        model: MultipleKernelClusterer,
         X: Any,
         observed: Any = None,
         *,
@@ -134,7 +159,10 @@ class TrainingInput:
         return {}
 
     def with_absent(
-        self: Any, model: Any, samples: Samples, widths: Mapping[str, int]
+        self,
+        model: MultipleKernelClusterer,
+        samples: Samples,
+        widths: Mapping[str, int],
     ) -> Samples:
         """Return new samples with the views, or kernels, that they may lack."""
         given = set(samples.names)
@@ -155,18 +183,18 @@ class TrainingInput:
         )
         return with_unused(samples, widths, absent)
 
-    def may_lack_views(self: Any, model: Any) -> bool:
+    def may_lack_views(self, model: MultipleKernelClusterer) -> bool:
         """Return whether new samples may lack views: some of the fit did, or could."""
         return model.table_options.join == "outer" or self.given.missing is not None
 
     def match(
-        self: Any, model: Any, samples: Samples, unused: Sequence[str]
+        self, model: MultipleKernelClusterer, samples: Samples, unused: Sequence[str]
     ) -> Samples:
         """Return views in the order of the fit, or refuse others."""
         samples = with_unused(samples, self.widths, unused)
         return match_views(samples, self.widths, self.given.columns)
 
-    def unused(self: Any, model: Any) -> list[str]:
+    def unused(self, model: MultipleKernelClusterer) -> list[str]:
         """Return the views, or kernels, that embedding new samples does not need."""
         used = np.asarray(model._used_kernels)
         if self.extension is not None:
@@ -182,7 +210,7 @@ class TrainingInput:
             if not used[own].any()
         ]
 
-    def empty(self: Any, samples: Samples) -> np.ndarray:
+    def empty(self, samples: Samples) -> np.ndarray:
         """Return which kernels have nothing of which samples, (n, m) of bool."""
         empty = np.zeros((samples.n_samples, count_parts(samples)), bool)
         if samples.missing is not None:
@@ -203,7 +231,7 @@ class TrainingInput:
         return found
 
     def embed(
-        self: Any, model: Any, samples: Samples, self_similarity: Any
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> tuple[Array, np.ndarray]:
         """Embed new samples, and say which kernels find them no neighbor, (n, m)."""
         similarities = self.similarities(model, samples, self_similarity)
@@ -211,7 +239,7 @@ class TrainingInput:
         return rows, self.without_neighbors(model, similarities, samples.n_samples)
 
     def memberships(
-        self: Any, model: Any, samples: Samples, self_similarity: Any
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> tuple[list[list[Any]], np.ndarray]:
         """Return in which lists of anchors samples are, and which find no neighbor."""
         similarities = self.similarities(model, samples, self_similarity)
@@ -219,7 +247,10 @@ class TrainingInput:
         return found, self.without_neighbors(model, similarities, samples.n_samples)
 
     def without_neighbors(
-        self, model: Any, similarities: Sequence[Similarities], n_new: int
+        self,
+        model: MultipleKernelClusterer,
+        similarities: Sequence[Similarities],
+        n_new: int,
     ) -> np.ndarray:
         """Return which kernels find new samples no neighbor with a cluster, (n, m)."""
         kernels = list(self.neighborhoods.values())
@@ -254,9 +285,12 @@ class TrainingInput:
 class FromKernels(TrainingInput):
     """Precomputed kernels: new samples come as similarities to the training samples."""
 
-    given_kernels = property(lambda self: range(len(self.extension.names)))
+    @property
+    def given_kernels(self) -> Sequence[int]:
+        """The numbers of the kernels, all of which are precomputed."""
+        return range(len(self.extension.names))
 
-    def stack(self, model: Any, samples: Samples) -> Stack:
+    def stack(self, model: MultipleKernelClusterer, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
         options = model._options("center", "normalize", "psd")
         stack = as_stack(samples, fill=model.table_options.fill_rule, **options)
@@ -268,7 +302,7 @@ class FromKernels(TrainingInput):
 
     def read(
         self,
-        model: Any,
+        model: MultipleKernelClusterer,
         X: Any,
         observed: Any = None,
         *,
@@ -310,7 +344,7 @@ class FromKernels(TrainingInput):
         return {number: rows for number, rows in enumerate(zero) if rows is not None}
 
     def similarities(
-        self, model: Any, samples: Samples, self_similarity: Any
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return similarities of new samples to the training samples, by kernel."""
         names = model.kernel_names_
@@ -339,7 +373,9 @@ class FromKernels(TrainingInput):
             found.append(Similarities([p], rows, [cross], lengths, is_known))
         return found
 
-    def _training_columns(self, model: Any, p: int, K: Array, n_new: int) -> Array:
+    def _training_columns(
+        self, model: MultipleKernelClusterer, p: int, K: Array, n_new: int
+    ) -> Array:
         """Return the columns of those training samples that a kernel has."""
         every = len(model.labels_)
         covered = model._covered
@@ -390,11 +426,6 @@ class FromViews(TrainingInput):
             zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True)
         )
 
-    @property
-    def widths(self) -> dict[str, int]:
-        """Numbers of columns of the views."""
-        return {name: view.shape[1] for name, view in self.bank.views_.items()}
-
     def rows_of_fit(self) -> dict[str, Array]:
         """Return the training views, without those of similarities."""
         rules = self.bank.rules_
@@ -412,7 +443,9 @@ class FromViews(TrainingInput):
             for number, view in enumerate(views)
         ]
 
-    def match(self, model: Any, samples: Samples, unused: Sequence[str]) -> Samples:
+    def match(
+        self, model: MultipleKernelClusterer, samples: Samples, unused: Sequence[str]
+    ) -> Samples:
         """Return views in the order of the fit, or refuse others."""
         if samples.is_lazy and not isinstance(self.extension, NeighborhoodExtension):
             raise ValueError(LAZY)
@@ -428,7 +461,7 @@ class FromViews(TrainingInput):
         zero = self.bank.empty_rows(samples.views)
         return {samples.names.index(name): rows for name, rows in zero.items()}
 
-    def stack(self, model: Any) -> Stack:
+    def stack(self, model: MultipleKernelClusterer) -> Stack:
         """Return the kernels of the views, checked if one may be indefinite."""
         names = self.bank.kernel_names_
         sources = self.given.source_numbers
@@ -458,7 +491,7 @@ class FromViews(TrainingInput):
         )
 
     def similarities(
-        self, model: Any, samples: Samples, self_similarity: Any
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples, view by view."""
         names, given, found = self.bank.kernel_names_, {}, []
@@ -490,7 +523,6 @@ class FromViews(TrainingInput):
 class FromFeatures(TrainingInput):
     """Views by their features: new samples come as views, and are read in blocks."""
 
-    widths: dict[str, int]  # numbers of columns of the views
     # The feature maps of the views, and the matrix from features to rows of the
     # embedding.
     features: Any
@@ -520,7 +552,10 @@ class FromFeatures(TrainingInput):
         return zero
 
     def mixed_entries(
-        self, model: Any, samples: Samples, indices: np.ndarray | None
+        self,
+        model: MultipleKernelClusterer,
+        samples: Samples,
+        indices: np.ndarray | None,
     ) -> Array:
         """Return the mixed kernel of features among some samples of the fit."""
         indices = np.arange(len(model.labels_)) if indices is None else indices
@@ -539,7 +574,7 @@ class FromFeatures(TrainingInput):
         )
 
     def embed(
-        self, model: Any, samples: Samples, self_similarity: Any
+        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> tuple[Array, np.ndarray]:
         """Embed new samples by features, in blocks; features know no neighbors."""
         features, matrix = self.features, self.matrix
@@ -576,7 +611,7 @@ def raw_kernels_of(
     view: ViewKernels,
     labels: Sequence[str],
     observed: Sequence[np.ndarray | None],
-    model: Any,
+    model: MultipleKernelClusterer,
     on_the_fly: bool,
 ) -> list[RawKernel]:
     """Return the kernels of a view, written out if the model needs their entries."""
@@ -627,7 +662,7 @@ def count_parts(samples: Samples) -> int:
     )
 
 
-def check_new_table(model: Any, samples: Samples) -> Samples:
+def check_new_table(model: MultipleKernelClusterer, samples: Samples) -> Samples:
     """Return one new table, compared with that of the fit as scikit-learn does."""
     (table,) = samples.parts
     if is_foreign(table):  # on a device, which scikit-learn does not know

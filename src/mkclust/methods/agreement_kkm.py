@@ -326,7 +326,8 @@ class AgreementKKM(InductiveClusterer):
             return chosen._learn(samples) | {"suggestion_": found}
         if needs_anchors(samples, self.anchors):
             model = with_kinds_of_all(self, samples)
-            return learn_from_anchors(model, samples)
+            counts = self.anchors, self.learn_from
+            return learn_from_anchors(model, samples, *counts)
         return learn(self, samples.computed())
 
     def _embed_samples(

@@ -19,8 +19,8 @@ from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import silence
-from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import UNCOVERED, warn_of_uncovered
+from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.missingness import measure_missingness
 from mkclust.fit.neighborhoods import orthonormalized, stacked
 from mkclust.fit.steps import learn
@@ -47,7 +47,7 @@ def needs_anchors(samples: Samples, n_anchors: int) -> bool:
 
 
 def learn_from_anchors(
-    model: MultipleKernelClusterer, samples: Samples
+    model: InductiveClusterer, samples: Samples, n_anchors: int, learn_from: int
 ) -> dict[str, Any]:
     """Return what is learned of samples that are too many to be anchors all."""
     blocks = as_blocks(samples)
@@ -57,9 +57,9 @@ def learn_from_anchors(
     with silence():  # the fit of the anchors warns
         first = model_of(model, drawn_part(samples, first_samples))
     used = views_in_use(first, samples)
-    count = max(model.anchors, model.learn_from)
+    count = max(n_anchors, learn_from)
     drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
-    anchors = np.sort(drawn[: model.anchors])
+    anchors = np.sort(drawn[:n_anchors])
 
     fitted = model_of(model, samples.held(blocks.take(anchors), anchors))
     rows, state = cut_again(fitted, samples, blocks, np.sort(drawn))
@@ -68,7 +68,9 @@ def learn_from_anchors(
     return learn_all(fitted, samples, rows, state, anchors)
 
 
-def with_kinds_of_all(model: Any, samples: Samples) -> Any:
+def with_kinds_of_all(
+    model: InductiveClusterer, samples: Samples
+) -> InductiveClusterer:
     """Return a model to fit to some samples, with kinds that only all samples show."""
     kernels = model.kernels
     if samples.kind == "kernels" or isinstance(kernels, KernelBank):
@@ -87,21 +89,24 @@ def drawn_part(samples: Samples, count: int) -> Samples:
     return samples.held(blocks.take(numbers), numbers)
 
 
-def model_of(model: MultipleKernelClusterer, samples: Samples) -> Any:
+def model_of(model: InductiveClusterer, samples: Samples) -> InductiveClusterer:
     """Return a model of samples, all of which are anchors."""
     fitted = clone(model)
     vars(fitted).update(learn(fitted, samples))
     return fitted
 
 
-def views_in_use(model: MultipleKernelClusterer, samples: Samples) -> list[str]:
+def views_in_use(model: InductiveClusterer, samples: Samples) -> list[str]:
     """Return the views that are not set aside, in their order."""
     unused = set(model._source.unused(model))
     return [name for name in samples.names if name not in unused]
 
 
 def cut_again(
-    fitted: Any, samples: Samples, blocks: Blocks, numbers: np.ndarray
+    fitted: InductiveClusterer,
+    samples: Samples,
+    blocks: Blocks,
+    numbers: np.ndarray,
 ) -> tuple[Float, np.ndarray]:
     """Find the clusters in the graph of more samples than the anchors.
 
@@ -132,7 +137,10 @@ def cut_again(
     return best.rows, np.concatenate(states)
 
 
-def memberships_of(fitted: Any, part: Samples) -> tuple[list[list[Any]], np.ndarray]:
+def memberships_of(
+    fitted: InductiveClusterer,
+    part: Samples,
+) -> tuple[list[list[Any]], np.ndarray]:
     """Return in which lists of anchors samples are, and their states.
 
     A state is 0 if a sample is covered, 1 if no used view has it, and 2 if it has no
@@ -153,7 +161,7 @@ def memberships_of(fitted: Any, part: Samples) -> tuple[list[list[Any]], np.ndar
     return found, state
 
 
-def kept_samples(model: MultipleKernelClusterer) -> Samples:
+def kept_samples(model: InductiveClusterer) -> Samples:
     """Return the views that a model has kept, if all samples of the fit are anchors."""
     bank = getattr(model, "bank_", None)
     if bank is None or hasattr(model, "anchors_"):
@@ -166,7 +174,7 @@ def kept_samples(model: MultipleKernelClusterer) -> Samples:
     return replace(model._source.given, parts=tuple(bank.views_.values()))
 
 
-def graph_of(model: MultipleKernelClusterer, samples: Samples) -> Graph:
+def graph_of(model: InductiveClusterer, samples: Samples) -> Graph:
     """Return the graph of samples by the lists of the anchors of a fit."""
     source, n = model._source, samples.n_samples
     parts: Iterable[Samples] = [samples]
@@ -184,7 +192,11 @@ def graph_of(model: MultipleKernelClusterer, samples: Samples) -> Graph:
 
 
 def learn_all(
-    fitted: Any, samples: Samples, rows: Float, state: np.ndarray, anchors: np.ndarray
+    fitted: InductiveClusterer,
+    samples: Samples,
+    rows: Float,
+    state: np.ndarray,
+    anchors: np.ndarray,
 ) -> dict[str, Any]:
     """Return what a model of anchors learns of all samples, given rows and states."""
     uncovered = np.flatnonzero(state > 0)
@@ -226,13 +238,21 @@ def has_blocks(samples: Samples) -> bool:
     return not is_held or samples.n_samples > BLOCK_SAMPLES
 
 
-def embed_in_blocks(fitted: Any, samples: Samples) -> tuple[Float, np.ndarray]:
+def embed_in_blocks(
+    fitted: InductiveClusterer,
+    samples: Samples,
+) -> tuple[Float, np.ndarray]:
     """Return the rows of samples and their states, as those of `memberships_of`."""
     found = as_blocks(samples).map(partial(embed_block, fitted, samples.frame))
     return np.ascontiguousarray(found[:, :-1]), found[:, -1]
 
 
-def embed_block(fitted: Any, frame: Samples, block: Block, start: int) -> np.ndarray:
+def embed_block(
+    fitted: InductiveClusterer,
+    frame: Samples,
+    block: Block,
+    start: int,
+) -> np.ndarray:
     """Return the rows of samples, and their states in one more column."""
     check_finite(block, start)
     part = frame.held(block, slice(start, start + block.n_rows))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import kernel_source
+from mkclust.explain.fitted import features_of, kernel_source
 from mkclust.explain.report.collect import ReportData
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
@@ -112,7 +112,8 @@ def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
             f"The similarities within {count(m, 'view')} ({names}) were approximated "
             f"by {_features(model.approximation)}."
         )
-        maps = zip(model.kernel_names_, model._source.features.maps, strict=True)
+        learned = features_of(model).features
+        maps = zip(model.kernel_names_, learned.maps, strict=True)
         for name, each in maps:
             if hasattr(each, "preparation"):
                 yield f"{name}: {each.preparation}."
