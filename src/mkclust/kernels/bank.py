@@ -365,7 +365,8 @@ class KernelBank(TransformerMixin, Parameters):
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new)."""
-        return self_similarities_of(self.learned_views_, self._read_new(X))
+        new = self._read_new(X)
+        return self_similarities_of(self.learned_views_, new)
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and form of the training views, or refuse."""
