@@ -189,7 +189,8 @@ class TableEncoder:
         blocks = []
         for place, levels in self.levels.items():
             column = read_column(frame, place)
-            codes = pd.Categorical(column.values, categories=list(levels)).codes
+            known = pd.Index(list(levels), dtype=object)
+            codes = known.get_indexer(np.asarray(column.values, dtype=object))
             unknown = column.values[(codes < 0) & ~column.missing]
             if is_new and len(unknown):
                 shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
