@@ -120,6 +120,23 @@ def test_what_cannot_be_adjusted_is_said():
     assert "not reached in 2" in str(found)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_bands_are_those_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 25, 40).astype(float)  # with ties
+    happened = rng.random(40) < 0.6
+    display = SurvivalDisplay(times=times, events=happened, labels=np.zeros(40, int))
+    steps, shares = display.curves[0]
+    observed = stats.CensoredData.right_censored(times, ~happened)
+    expected = stats.ecdf(observed).sf.confidence_interval(method="log-log")
+    is_left = shares > 0
+    for found, end in zip(display.bands[0], (expected.low, expected.high), strict=True):
+        np.testing.assert_allclose(
+            found[is_left], end.evaluate(steps)[is_left], atol=1e-7
+        )
+
+
 def test_bands_hold_the_curves_and_narrow_with_samples():
     widths = []
     for n in (60, 600):

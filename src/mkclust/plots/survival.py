@@ -1,6 +1,5 @@
 """Survival by cluster: Kaplan-Meier curves with the numbers at risk."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,29 @@ from mkclust.plots.style import (
     shorten,
     title_of,
 )
+
+# Half the width of a normal interval of 95 %, in standard deviations.
+HALF_WIDTH = 1.959964
+
+
+def confidence_band(
+    times: np.ndarray, happened: np.ndarray, steps: np.ndarray, shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a band of 95 % by Greenwood's variance, on the scale of log(-log(share)).
+
+    It has no width where no sample is left.
+    """
+    at_risk = np.sum(times[:, None] >= steps, axis=0)
+    events = np.sum((times[:, None] == steps) & happened[:, None], axis=0)
+    is_left = shares > 0
+    n, d, S = at_risk[is_left], events[is_left], shares[is_left]
+
+    spread = np.sqrt(np.cumsum(d / (n * (n - d))))
+    reach = np.exp(HALF_WIDTH * spread / -np.log(S))
+    low, high = shares.copy(), shares.copy()
+    low[is_left] = S**reach
+    high[is_left] = S ** (1 / reach)
+    return low, high
 
 
 @dataclass(eq=False, kw_only=True)
@@ -86,12 +108,7 @@ class SurvivalDisplay(Display):
             survived = stats.ecdf(observed).sf
             shares = survived.evaluate(steps)
             self.curves[cluster] = steps, shares
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # where no sample is left
-                interval = survived.confidence_interval(method="log-log")
-                ends = interval.low.evaluate(steps), interval.high.evaluate(steps)
-            low, high = (np.where(np.isfinite(e), e, shares) for e in ends)
-            self.bands[cluster] = np.minimum(low, shares), np.maximum(high, shares)
+            self.bands[cluster] = confidence_band(own, happened, steps, shares)
 
     @property
     def n_samples(self) -> int:

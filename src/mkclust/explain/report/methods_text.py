@@ -130,7 +130,7 @@ def _about_views(model: MultipleKernelClusterer) -> Iterator[str]:
     else:
         sizes = [f"{name} ({each})" for name, each in features.items()]
         yield f"The views were {join_words(sizes, 20)}."
-    views = model.bank_._views
+    views = model.bank_.learned_views_
     prepared = _group({each.name: str(each.preparation) for each in views})
     if list(prepared) == [UNPREPARED]:
         yield "Values were used as they are."
