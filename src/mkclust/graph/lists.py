@@ -2,7 +2,9 @@
 
 An anchor's list of size s reaches as far as its s-th nearest anchor: a sample is in it
 if it is at least as similar. So lists tell what is near by the same rule for anchors,
-for other samples of a fit and for new ones.
+for other samples of a fit and for new ones. Only anchors have lists; an anchor that has
+one is in it. Fits find the lists of anchors in `Search`, and `Lists.memberships` says
+by the same limits in which lists any samples are: change both alike.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,9 +31,10 @@ Compare = Callable[[Any], Sequence[Array]]
 
 @dataclass(frozen=True)
 class Lists:
-    """Who is in the lists of anchors, by one kernel."""
+    """How far the lists of anchors reach, by one kernel."""
 
-    # The least similarity, (n_sizes, n_anchors); infinite if there is no list.
+    # The least similarity, (n_sizes, n_anchors); infinite if there is no list:
+    # nobody is alike, or ties made it too long.
     limits: Float
     tie: float  # similarities that are smaller by less are as large
     # Whether a sample that is in no list joins that of the nearest anchor.
@@ -141,7 +144,7 @@ class Search:
         return Lists(np.concatenate(self.limits, axis=1), self.tie, self.for_all)
 
     def memberships(self) -> list[Any]:
-        """Return by size which anchors are in the lists of which."""
+        """Return by size if anchor i is in the list of j, (n_anchors, n_anchors)."""
         return [scipy.sparse.vstack(blocks, "csr").T.tocsr() for blocks in self.members]
 
 
