@@ -57,6 +57,13 @@ def write_files():
         {"age": rng.integers(30, 80, size=60), "stage": np.arange(60) % 4}
     )
     clinic.to_parquet("clinic.parquet")
+    mrna.to_csv("rna.csv")
+    mrna.add_prefix("p").to_csv("protein.csv")
+    survival = {
+        "months": rng.exponential(20, size=60),
+        "died": np.arange(60) % 2,
+    }
+    clinic.assign(**survival).set_index(ids).to_csv("clinic.csv")
 
 
 @pytest.fixture
