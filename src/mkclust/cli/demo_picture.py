@@ -69,14 +69,13 @@ def _draw_map(ax: Axes, model: AgreementKKM, images: np.ndarray) -> None:
 
     zoom = IMAGE_SIZE * ax.figure.dpi / images.shape[1]
     for cluster in np.unique(display.labels).tolist():
-        members = np.flatnonzero(display.labels == cluster)
-        points = display.points[members]
-        distances = np.linalg.norm(points - np.median(points, axis=0), axis=1)
-        nearest = distances.argmin()
-        image = images[display.samples[members[nearest]]]
+        central = display.central(cluster)
+        image = images[display.samples[central]]
         picture = OffsetImage(image, zoom=zoom, cmap="gray_r", interpolation="nearest")
         frame: dict[str, Any] = {"edgecolor": INK, "linewidth": 0.8}
-        box = AnnotationBbox(picture, points[nearest], pad=0.15, bboxprops=frame)
+        box = AnnotationBbox(
+            picture, display.points[central], pad=0.15, bboxprops=frame
+        )
         ax.add_artist(box)
 
     n_clusters = len(display.sizes)

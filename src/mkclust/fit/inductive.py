@@ -105,22 +105,14 @@ class InductiveClusterer(
         samples = self._read_new(X, self_similarity, observed, adjust)
         if samples.is_lazy:
             return lazy_labels(self, samples)
-        self._warn_of_other_ranges(samples)
-        labels, uncovered, lacks_neighbors = self._labels_of(samples, self_similarity)
-        if len(uncovered):
-            words: Any = {"lacks_neighbors": lacks_neighbors}
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
-        return labels
+        return self._labels(*self._embed(samples, self_similarity))
 
-    def _labels_of(
-        self, samples: Samples, self_similarity: Any = None
-    ) -> tuple[Labels, np.ndarray, bool]:
-        """Return labels, which samples are uncovered, and if for want of neighbors."""
-        rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
+    def _labels(self, rows: Float, uncovered: np.ndarray) -> Labels:
+        """Return the clusters of rows, -1 for samples that are uncovered."""
         labels = self._assign(rows)
         if len(uncovered):
             labels[uncovered] = UNCOVERED
-        return labels, uncovered, lacks_neighbors
+        return labels
 
     def transform(
         self,
@@ -143,7 +135,8 @@ class InductiveClusterer(
             Rows of data frames with ids are in the order of the first such frame; if
             ``set_output`` asks for a frame of pandas, its index holds the ids.
         """
-        samples, rows, _ = self._embed(X, self_similarity, observed, adjust)
+        samples = self._read_new(X, self_similarity, observed, adjust)
+        rows, _ = self._embed(samples, self_similarity)
         rows = self._as_embedding(rows)
         asked = getattr(self, "_sklearn_output_config", {})
         form = asked.get("transform", get_config()["transform_output"])
@@ -228,16 +221,15 @@ class InductiveClusterer(
         return {"_references": references_of(stack, coefficients)}
 
     def _embed(
-        self, X: Any, self_similarity: Any, observed: Any, adjust: Any = None
-    ) -> tuple[Samples, Float, np.ndarray]:
-        """Return new samples, their rows, and the indices of those without entries."""
-        samples = self._read_new(X, self_similarity, observed, adjust)
+        self, samples: Samples, self_similarity: Any
+    ) -> tuple[Float, np.ndarray]:
+        """Return rows of new samples and which have no entries, with warnings."""
         self._warn_of_other_ranges(samples)
         rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         if len(uncovered):
             words: Any = {"lacks_neighbors": lacks_neighbors}
             warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
-        return samples, rows, uncovered
+        return rows, uncovered
 
     def _warn_of_other_ranges(self, samples: Samples) -> None:
         """Warn if most values of a view that is used are outside those of the fit."""
@@ -374,4 +366,5 @@ def labels_of_block(
     """Return the labels of some samples, on the host."""
     check_finite(block, start)
     some = slice(start, start + block.n_rows)
-    return to_host(model._labels_of(frame.held(block, some))[0], None)
+    rows, uncovered, _ = model._embed_samples(frame.held(block, some))
+    return to_host(model._labels(rows, uncovered), None)

@@ -136,6 +136,16 @@ class EmbeddingDisplay(Display):
         with threadpool_limits(1):
             return np.asarray(tsne.fit_transform(self._coordinates), dtype=float)
 
+    def central(self, cluster: int) -> int:
+        """Return which of the drawn samples is nearest to the median of a cluster.
+
+        If a cluster is in two pieces, it is in one of them.
+        """
+        members = np.flatnonzero(self.labels == cluster)
+        here = self.points[members]
+        distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
+        return int(members[distances.argmin()])
+
     def _size(self) -> tuple[float, float]:
         return 6.2, 5.4
 
@@ -188,11 +198,7 @@ class EmbeddingDisplay(Display):
             return
 
         for cluster in np.unique(self.labels).tolist():
-            # The sample nearest to the median: if a cluster is in two pieces, in one of
-            # them.
-            here = self.points[self.labels == cluster]
-            distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
-            x, y = here[distances.argmin()]
+            x, y = self.points[self.central(cluster)]
             label = ax.text(x, y, self._title(cluster), ha="center")
             label.set(va="center", color="black", fontsize=10, fontweight="bold")
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])
