@@ -1,6 +1,6 @@
 """The version of the library, in one place, and those of what it computes with."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 
 def versions() -> dict[str, str]:
