@@ -1,47 +1,56 @@
 """Cells with counts of genes and proteins, or of genes and peaks, compared with Leiden.
 
     pip install igraph
-    python benchmarks/cells.py [--only PART ...] [--contestants NAME ...]
+    python benchmarks/cells.py [--only PART ...] [--contestants NAME ...] [--jobs N]
 
 writes what is not there yet into ``results/cells.json``, row by row: adjusted Rand
 index, types found (F1 above .5 with one of the clusters), seconds with all preparation,
-and peak memory of every contestant. All of them know the number of types.
+and peak memory of every contestant. All of them know the number of types. Each runs in
+a process of its own with two cores (Linux); ``--jobs`` says how many at once, by
+default half as many as there are cores.
 
 cite_3000       cells of `sets.count_cells`: twelve types, 30 to .5 %, three of which
                 differ in proteins only
 cite_12000, cite_50000
                 the same with more cells
-seeds           3,000 cells each of two more seeds
+seeds           3,000 cells each of four more seeds
 multiome        3,000 cells with peaks in place of proteins, two seeds
-recognized      which views of the sets of `sets.py` are taken for counts, and scores of
-                the single-cell sets SNARE and A549 (MKCLUST_DATA)
+real            the single-cell sets SNARE and A549 (MKCLUST_DATA), whose tables are no
+                counts but components, topics and logarithms
+recognized      which views of the sets of `sets.py` are taken for counts
 
 Contestants: this library from raw counts and from components; Leiden on components of
 genes, and of both views side by side; Leiden on weighted nearest neighbors (Hao et al.,
 Cell 184, 2021); k-means of both views side by side. Components are the 50 leading ones
 of log counts per median total, as scanpy's defaults. Proteins are centered log-ratios,
-and peaks 50 components of tf-idf. Leiden (igraph) cuts Seurat's graph: the Jaccard
-index of the lists of the 20 nearest, if it is above 1 / 15. Its resolution is the one
-that gives as many clusters as there are types, and only the last cut counts in its
-seconds.
+and peaks 50 components of tf-idf; of real tables, standardized columns and at most 50
+components of them. Leiden (igraph) cuts Seurat's graph: the Jaccard index of the lists
+of the 20 nearest, if it is above 1 / 15. Its resolution is the one that gives as many
+clusters as there are types, and only the last cut counts in its seconds. As in Seurat,
+cells that this graph leaves almost alone (clusters of fewer than five) join a cluster
+of their nearest cells, and are not counted.
 """
 
 import importlib
+import os
 import random
 import tempfile
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.metadata import version
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import scipy.sparse
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import StandardScaler, normalize
 
 from mkclust import AgreementKKM
+from mkclust.datasets import DatasetError
 from mkclust.kernels.kinds import RULES, ViewProfile, kind_of
 from mkclust.metrics import adjusted_rand_index
 from records import parse, read_record, write_record
@@ -55,6 +64,8 @@ COMPONENTS = 50
 NEIGHBORS, CANDIDATES, PRUNED = 20, 200, 1 / 15
 # Steps to the resolution of Leiden, and iterations of a cut, as scanpy has them.
 HALVINGS, ITERATIONS = 14, 2
+# The least cells of a cluster of Leiden; fewer are left over by the bound on the graph.
+LEAST = 5
 # Seconds of other cuts, by the clock and by all processors.
 NO_OTHERS = np.zeros(2)
 N_PEAKS = 6000
@@ -117,12 +128,25 @@ def tf_idf_components(counts):
     return found[:, 1:]
 
 
+def standardized_components(table):
+    """Return standardized columns, or the leading components of many."""
+    columns = StandardScaler().fit_transform(table)
+    if columns.shape[1] <= COMPONENTS:
+        return columns
+    return PCA(COMPONENTS, random_state=0).fit_transform(columns)
+
+
 PREPARED = {"rna": components, "adt": log_ratios, "atac": tf_idf_components}
 
 
+def prepared(name, view):
+    """Return the representation of a view that other contestants start from."""
+    return PREPARED.get(name, standardized_components)(view)
+
+
 def prepare(views):
-    """Return the representations that other contestants start from."""
-    return {name: PREPARED[name](view) for name, view in views.items()}
+    """Return the representations of views."""
+    return {name: prepared(name, view) for name, view in views.items()}
 
 
 def side_by_side(views):
@@ -130,30 +154,30 @@ def side_by_side(views):
     return np.hstack([x / np.sqrt(x.var(axis=0).sum()) for x in views.values()])
 
 
-def ours_raw(views):
-    return AgreementKKM(N_TYPES, random_state=0).fit(views).labels_, NO_OTHERS
+def ours_raw(views, k):
+    return AgreementKKM(k, random_state=0).fit(views).labels_, NO_OTHERS
 
 
-def ours_components(views):
-    return AgreementKKM(N_TYPES, random_state=0).fit(prepare(views)).labels_, NO_OTHERS
+def ours_components(views, k):
+    return AgreementKKM(k, random_state=0).fit(prepare(views)).labels_, NO_OTHERS
 
 
-def leiden_rna(views):
-    return leiden(shared_lists(nearest(components(views["rna"]), NEIGHBORS)[1]))
+def leiden_first(views, k):
+    name = "rna" if "rna" in views else next(iter(views))
+    return leiden(nearest(prepared(name, views[name]), NEIGHBORS)[1], k)
 
 
-def leiden_both(views):
+def leiden_both(views, k):
+    return leiden(nearest(side_by_side(prepare(views)), NEIGHBORS)[1], k)
+
+
+def leiden_weighted(views, k):
+    return leiden(weighted_neighbors(list(prepare(views).values())), k)
+
+
+def k_means(views, k):
     points = side_by_side(prepare(views))
-    return leiden(shared_lists(nearest(points, NEIGHBORS)[1]))
-
-
-def leiden_wnn(views):
-    return leiden(shared_lists(weighted_neighbors(list(prepare(views).values()))))
-
-
-def k_means(views):
-    points = side_by_side(prepare(views))
-    return KMeans(N_TYPES, n_init=10, random_state=0).fit_predict(points), NO_OTHERS
+    return KMeans(k, n_init=10, random_state=0).fit_predict(points), NO_OTHERS
 
 
 def nearest(points, count):
@@ -239,14 +263,14 @@ def affinity(distances, first, width):
     return np.exp(-np.maximum(distances - first, 0) / scale)
 
 
-def leiden(graph):
-    """Return as many clusters as there are types, and the seconds of other cuts."""
+def leiden(near, k):
+    """Return k clusters by the nearest cells, and the seconds of other cuts."""
     igraph = importlib.import_module("igraph")
-    upper = scipy.sparse.triu(graph, 1, "coo")
-    links = igraph.Graph(graph.shape[0], np.column_stack(upper.coords))
+    upper = scipy.sparse.triu(shared_lists(near), 1, "coo")
+    links = igraph.Graph(len(near), np.column_stack(upper.coords))
     options = {"objective_function": "modularity", "weights": upper.data}
     low, high = 1e-2, 20.0
-    best = None
+    best, best_distance = None, np.inf
     started = clocks()
     for _ in range(HALVINGS):
         resolution = np.sqrt(low * high)
@@ -255,36 +279,52 @@ def leiden(graph):
         found = links.community_leiden(
             resolution=resolution, n_iterations=ITERATIONS, **options
         )
-        distance = abs(len(found) - N_TYPES)
-        if best is None or distance < best[0]:
-            best = distance, np.array(found.membership)
-        if distance == 0:
+        labels = without_leftovers(np.array(found.membership), near)
+        count = len(np.unique(labels))
+        if abs(count - k) < best_distance:
+            best, best_distance = labels, abs(count - k)
+        if count == k:
             break
-        if len(found) < N_TYPES:
+        if count < k:
             low = resolution
         else:
             high = resolution
-    return best[1], last - started
+    return best, last - started
+
+
+def without_leftovers(labels, near):
+    """Return labels in which tiny clusters join those of their nearest cells."""
+    labels = labels.copy()
+    is_tiny = np.bincount(labels) < LEAST
+    for cell in np.flatnonzero(is_tiny[labels]):
+        others = labels[near[cell]]
+        others = others[~is_tiny[others]]
+        if len(others):
+            labels[cell] = np.bincount(others).argmax()
+    return labels
 
 
 CONTESTANTS = {
     "ours, raw counts": ours_raw,
-    "Leiden, weighted neighbors": leiden_wnn,
+    "Leiden, weighted neighbors": leiden_weighted,
     "Leiden, both side by side": leiden_both,
     "ours, components": ours_components,
     "k-means, both side by side": k_means,
-    "Leiden, components of genes": leiden_rna,
+    "Leiden, components of genes": leiden_first,
 }
 SIMULATED = {"cite": simulate, "multiome": simulate_multiome}
-# The simulated cells of each part: kind, number, seed.
+# The cells of each part: kind, or name of a real set, number and seed.
 PARTS = {
     "cite_3000": [("cite", 3_000, 1)],
     "cite_12000": [("cite", 12_000, 1)],
     "cite_50000": [("cite", 50_000, 1)],
-    "seeds": [("cite", 3_000, seed) for seed in (2, 3)],
+    "seeds": [("cite", 3_000, seed) for seed in (2, 3, 4, 5)],
     "multiome": [("multiome", 3_000, seed) for seed in (1, 2)],
+    "real": [("SNARE", 800, 0), ("A549", 800, 0)],
     "recognized": [],
 }
+# Cores of a contestant.
+CORES = 2
 
 
 def clocks():
@@ -301,14 +341,14 @@ def run_contestant(contestant, folder):
     views = {name.removeprefix("view_"): view for name, view in views.items()}
     held = status("VmRSS")
     started = clocks()
-    labels, other_cuts = CONTESTANTS[contestant](views)
+    labels, other_cuts = CONTESTANTS[contestant](views, len(np.unique(y)))
     seconds, processor_seconds = clocks() - started - other_cuts
     return {
         "ari": round(adjusted_rand_index(y, labels), 3),
         "types": types_found(y, labels),
         "clusters": len(np.unique(labels)),
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(processor_seconds, 1),
+        "seconds": round(float(seconds), 1),
+        "processor_seconds": round(float(processor_seconds), 1),
         "peak_gb": round(status("VmHWM"), 2),
         "data_gb": round(held, 2),
     }
@@ -332,67 +372,138 @@ def read_view(path):
 def types_found(y, labels):
     """Return how many types have an F1 above .5 with one of the clusters."""
     clusters, codes = np.unique(labels, return_inverse=True)
-    both = np.zeros((N_TYPES, len(clusters)))
+    both = np.zeros((y.max() + 1, len(clusters)))
     np.add.at(both, (y, codes), 1)
     sizes = both.sum(axis=0) + both.sum(axis=1, keepdims=True)
     return int(np.sum((2 * both / sizes).max(axis=1) > 0.5))
 
 
-def compare(kind, n, seed, contestants):
-    """Yield what contestants find in the same cells, one after the other."""
-    views, y = SIMULATED[kind](n, seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        np.save(folder / "types.npy", y)
-        for view, rows in views.items():
-            write_view(folder, view, rows)
-        del views
-        for contestant in contestants:
-            known = {"cells": kind, "n": n, "seed": seed, "contestant": contestant}
-            found = run_alone(run_contestant, contestant=contestant, folder=name)
-            yield known | found
+def write_cells(kind, n, seed, folder):
+    """Write the views of cells, and their types, into a folder."""
+    folder = Path(folder)
+    if kind in SIMULATED:
+        views, y = SIMULATED[kind](n, seed)
+    else:
+        views, y = load(kind)
+    np.save(folder / "types.npy", y)
+    for name, view in views.items():
+        write_view(folder, name, view)
+
+
+def compare(tasks, jobs):
+    """Yield rows as they come, of tasks: cells, and the names of contestants.
+
+    Every contestant has cores of its own, which its process inherits.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    shares = SimpleQueue()
+    for number in range(jobs):
+        start = number * CORES % len(cores)
+        shares.put(cores[start : start + CORES])
+
+    def take_cores():
+        os.sched_setaffinity(0, shares.get())
+
+    with (
+        tempfile.TemporaryDirectory() as name,
+        ThreadPoolExecutor(jobs, initializer=take_cores) as pool,
+    ):
+        folders = [Path(name) / str(number) for number in range(len(tasks))]
+        for folder in folders:
+            folder.mkdir()
+        written = [
+            pool.submit(
+                run_alone, write_cells, kind=kind, n=n, seed=seed, folder=folder
+            )
+            for ((kind, n, seed), _), folder in zip(tasks, folders, strict=True)
+        ]
+        for future in written:
+            future.result()
+        rows = [
+            pool.submit(row_of, cells, contestant, folder)
+            for (cells, contestants), folder in zip(tasks, folders, strict=True)
+            for contestant in contestants
+        ]
+        for row in as_completed(rows):
+            yield row.result()
+
+
+def row_of(cells, contestant, folder):
+    """Return what a contestant finds in the cells of a folder."""
+    known = dict(zip(("cells", "n", "seed"), cells, strict=True))
+    found = run_alone(run_contestant, contestant=contestant, folder=folder)
+    return known | {"contestant": contestant} | found
 
 
 def recognized():
-    """Return which views are taken for counts, and scores with and without the rule."""
-    taken = []
+    """Return which views are taken for counts, and which sets are not there."""
+    taken, missing = [], []
     for name in (*REAL, *FAMILIES, *TOUCHSTONE):
+        if not is_there(name):
+            missing.append(name)
+            continue
         for view, rows in load(name)[0].items():
             kind = kind_of(ViewProfile(rows, len(rows))).kind
             if RULES[kind].of_counts:
                 taken.append(f"{name}, {view}: {kind}")
-    scores = {}
-    for name in ("SNARE", "A549"):
-        views, y = load(name)
-        model = AgreementKKM(len(np.unique(y)), random_state=0).fit(views)
-        scores[name] = round(adjusted_rand_index(y, model.labels_), 3)
-    return {"views of sets.py taken for counts": taken, "ari": scores}
+    return {"taken for counts": taken, "not there": missing}
+
+
+def is_there(name):
+    """Return whether a set can be read, and say so if not."""
+    if name in SIMULATED:
+        return True
+    try:
+        load(name)
+    except (DatasetError, KeyError) as error:
+        print(f"{name} is skipped: {error}", flush=True)
+        return False
+    return True
+
+
+def todo(record, parts, contestants):
+    """Return tasks without the rows that a record has, those of most cells first."""
+    tasks = []
+    for cells in [cells for part in parts for cells in PARTS[part]]:
+        there = {
+            row["contestant"]
+            for row in record["rows"]
+            if (row["cells"], row["n"], row["seed"]) == cells
+        }
+        names = [name for name in contestants if name not in there]
+        if names and is_there(cells[0]):
+            tasks.append((cells, names))
+    return sorted(tasks, key=lambda task: -task[0][1])
 
 
 def main():
     """Run what is not in the file yet, and write it row by row."""
     only = {"nargs": "*", "choices": PARTS, "default": list(PARTS)}
     names = {"nargs": "*", "choices": CONTESTANTS, "default": list(CONTESTANTS)}
-    options = parse(__doc__, "cells.json", only=only, contestants=names)
+    jobs = {"type": int, "default": max(1, len(os.sched_getaffinity(0)) // CORES)}
+    options = parse(__doc__, "cells.json", only=only, contestants=names, jobs=jobs)
     record = {"rows": [], "recognized": None} | read_record(options.out)
-    for cells in [cells for part in options.only for cells in PARTS[part]]:
-        there = {
-            row["contestant"]
-            for row in record["rows"]
-            if (row["cells"], row["n"], row["seed"]) == cells
-        }
-        todo = [name for name in options.contestants if name not in there]
-        for row in compare(*cells, todo) if todo else ():
-            print(row, flush=True)
-            record["rows"].append(row)
-            write(options.out, record)
+    tasks = todo(record, options.only, options.contestants)
+    for row in compare(tasks, options.jobs):
+        print(row, flush=True)
+        record["rows"].append(row)
+        write(options.out, record)
     if "recognized" in options.only:
         record["recognized"] = recognized()
         write(options.out, record)
 
 
 def write(path, record):
-    """Write the record of this script."""
+    """Write the record of this script, its rows in the order of parts."""
+    order = list(CONTESTANTS)
+    record["rows"].sort(
+        key=lambda row: (
+            row["cells"],
+            row["n"],
+            row["seed"],
+            order.index(row["contestant"]),
+        )
+    )
     command = "python benchmarks/cells.py [--only PART ...]"
     write_record(path, record, command, igraph=version("igraph"))
 
