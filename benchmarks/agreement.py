@@ -30,7 +30,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 from paper.datasets import load
-from records import JOBS, add_rows, parse, read_rows
+from records import JOBS, parse, read_rows, write_rows, write_run
 
 NAMES = (
     "breast-cancer",
@@ -216,8 +216,8 @@ def main():
     }
     options = parse(__doc__, "agreement/rows.jsonl.gz", jobs=JOBS, **more)
     if not options.table:
-        options.out.unlink(missing_ok=True)
-        add_rows(options.out, run, problems(options.datasets), options.jobs)
+        write_rows(options.out, run, problems(options.datasets), options.jobs)
+        write_run(options.out)
     for title, means in mean_scores(options.out).items():
         print(f"\n{title}\n{means.round(3).to_string()}")
 

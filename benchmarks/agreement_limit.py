@@ -15,7 +15,6 @@ ari               mean adjusted Rand index of AgreementKKM's clusters with the c
 ari_with_noise    that of a fit on all views, the noise view included
 """
 
-import json
 import warnings
 from dataclasses import replace
 
@@ -27,7 +26,7 @@ from mkclust.fit.mixture import Mixture
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
-from records import ONE_GAUSSIAN, parse
+from records import JOBS, ONE_GAUSSIAN, in_processes, parse, write_record
 
 SAMPLES = (30, 40, 60, 100, 200, 500)
 LIMITS = (1e-5, 1e-4, 1e-3, 1e-2, "rule")
@@ -100,9 +99,23 @@ def run(n):
         yield {"n_samples": n, "limit": limit, "n_pairs": len(pairs)} | row
 
 
-if __name__ == "__main__":
+def run_quietly(n):
+    """Return the rows for one number of samples, in a list."""
     warnings.simplefilter("ignore")
-    rows = [json.dumps(row) for n in SAMPLES for row in run(n)]
-    parse(__doc__, "agreement_limit.json").out.write_text(
-        "[\n" + ",\n".join(rows) + "\n]\n"
-    )
+    return list(run(n))
+
+
+def main():
+    """Run all numbers of samples, and write the rows."""
+    options = parse(__doc__, "agreement_limit.json", jobs=JOBS)
+    tasks = [(n,) for n in SAMPLES]
+    rows = [
+        row for own in in_processes(run_quietly, tasks, options.jobs) for row in own
+    ]
+    order = list(map(str, LIMITS))
+    rows.sort(key=lambda row: (row["n_samples"], order.index(str(row["limit"]))))
+    write_record(options.out, {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/alignments.py [--problems 1000] [--first-seed 0]
 
 writes the counts of outcomes to ``results/alignments.json`` beside itself, and a row
-per problem to ``results/alignments.jsonl``, which ``gzip -9`` makes small.
+per problem to ``results/alignments.jsonl.gz``.
 
 Every problem passes two tables of the same samples to a function. The second has its
 rows in another order, may lack samples, have others, or hold a sample twice, and has
@@ -15,7 +15,6 @@ refused      an error says why not, and what to do
 by position  at least one row counts as another sample: this must not happen
 """
 
-import sys
 import warnings
 from functools import partial
 
@@ -24,7 +23,7 @@ import pandas as pd
 
 from mkclust import AverageKKM, annotate, describe
 from mkclust.version import versions
-from records import JOBS, add_rows, parse, read_rows, write_record
+from records import JOBS, parse, read_rows, write_record, write_rows
 
 USES = ("fit", "inner join", "outer join", "predict", "annotate", "describe")
 IDS = ("text", "digits", "numbers", "small numbers", "dates", "pairs")
@@ -258,19 +257,17 @@ def main():
     problems, seed = ({"type": int, "default": number} for number in (1000, 0))
     more = {"problems": problems, "jobs": JOBS, "first-seed": seed}
     options = parse(__doc__, "alignments.json", **more)
-    path = options.out.with_suffix(".jsonl")
-    before = len(read_rows(path)) if path.exists() else 0
+    path = options.out.with_suffix(".jsonl.gz")
     seeds = range(options.first_seed, options.first_seed + options.problems)
-    add_rows(path, run, [(seed,) for seed in seeds], options.jobs)
-    rows = read_rows(path)[before:]
+    write_rows(path, run, [(seed,) for seed in seeds], options.jobs)
+    rows = read_rows(path)
 
     counts = pd.crosstab(rows["use"], rows["outcome"])
     counts = counts.reindex(columns=["by id", "refused", "by position"], fill_value=0)
     print(counts.to_string())
     print(rows[rows["outcome"] == "by position"].to_string())
     record = {"problems": len(rows), "outcomes": counts.to_dict(orient="index")}
-    command = " ".join(["python benchmarks/alignments.py", *sys.argv[1:]])
-    write_record(options.out, record, command)
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

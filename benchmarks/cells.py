@@ -504,8 +504,7 @@ def write(path, record):
             order.index(row["contestant"]),
         )
     )
-    command = "python benchmarks/cells.py [--only PART ...]"
-    write_record(path, record, command, igraph=version("igraph"))
+    write_record(path, record, igraph=version("igraph"))
 
 
 if __name__ == "__main__":

@@ -205,11 +205,16 @@ def k_means():
 PARTS = (solve, million, flying, agreement, k_means, far, precision)
 
 
-if __name__ == "__main__":
+def measure(part, share):
+    """Measure a part, of all samples, if there is a device."""
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here")
-    versions = {"torch": torch.__version__, "device": torch.cuda.get_device_name()}
-    command = "python benchmarks/gpu.py"
-    measure_parts(
-        __doc__, "gpu.json", PARTS, lambda part, share: part(), command, **versions
-    )
+    return part()
+
+
+if __name__ == "__main__":
+    device = "none"
+    if torch.cuda.is_available():
+        device = torch.cuda.get_device_name()
+    versions = {"torch": torch.__version__, "device": device}
+    measure_parts(__doc__, "gpu.json", PARTS, measure, **versions)

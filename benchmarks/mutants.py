@@ -22,7 +22,6 @@ from records import parse, read_record, write_record
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "mkclust"
-COMMAND = "OMP_NUM_THREADS=1 python benchmarks/mutants.py"
 # Seconds after which tests of a fault that makes a loop endless are stopped.
 PATIENCE = 300
 # What pytest returns if tests passed, and if some failed; all else is an error.
@@ -494,7 +493,7 @@ def main():
         for mutant in chosen:
             known[mutant.name] = found = try_mutant(folder, mutant)
             print(f"{mutant.name}: {found['noticed_by'] or 'NOBODY'}", flush=True)
-            write_record(options.out, summed_up(known), COMMAND)
+            write_record(options.out, summed_up(known))
 
     record = summed_up(known)
     print(f"{record['n_noticed']} of {record['n_planted']} faults were noticed")

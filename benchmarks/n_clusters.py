@@ -4,9 +4,9 @@
 
 writes ``results/n_clusters/`` beside itself: ``rules.json``, how often each rule is
 right; ``sets.json``, what is found on every set of `sets.py` (families have the seeds
-1, 2 and 3) and on clean mixtures; ``evidence.json``, the evidence on data without
-clusters and on continua; ``cost.json``, times in fits. ``--untouched`` takes other
-seeds, which no rule was chosen by.
+1, 2 and 3) and on clean mixtures; ``sets-untouched.json``, the same with other seeds,
+which no rule was chosen by; ``evidence-untouched.json``, the evidence on data without
+clusters and on continua, with such seeds; ``cost.json``, times in fits.
 
 real, families  the sets of `sets.py`
 mixtures        2 to 12 round clusters in two views, 1,000 samples; the largest cluster
@@ -25,15 +25,18 @@ import numpy as np
 from mkclust import AgreementKKM, suggest_n_clusters
 from mkclust.methods.number_of_clusters import highest, scores_of
 from mkclust.metrics import adjusted_rand_index
-from records import JOBS, blobs, in_processes, parse, read_record, write_record
+from records import JOBS, blobs, in_processes, parse, write_record
 from sets import FAMILIES, REAL, TOUCHSTONE, load
 
-SEEDS = {"": (1, 2, 3), "untouched": (4, 5, 6)}
+# Seeds of families, by half, and the files of their sets; no rule was chosen by the
+# second half.
+SEEDS = {"first": (1, 2, 3), "untouched": (4, 5, 6)}
+FILES_OF_SETS = {"first": "sets.json", "untouched": "sets-untouched.json"}
 NUMBERS = (2, 3, 4, 5, 6, 8, 10, 12)
 RATIOS = (1, 5, 20)
 CRITERIA = ("eigengaps", "tightness", "agreements")
 # Data sets of each kind without clusters, and of continua.
-REPEATS = 17
+REPEATS, REPEATS_OF_CONTINUA = 17, 10
 
 
 def mixture(name, seed):
@@ -225,40 +228,42 @@ def summarize(rows):
     return {"rules": found, "candidates": about}
 
 
+def in_order(rows):
+    """Return rows by part, set and seed."""
+    return sorted(rows, key=lambda row: (row["part"], row["set"], row["seed"]))
+
+
+def without_clusters(first_seed):
+    """Return the parts, names and seeds of data without clear clusters."""
+    parts = (("without", WITHOUT, REPEATS), ("continua", CONTINUA, REPEATS_OF_CONTINUA))
+    return [
+        (part, name, first_seed + each)
+        for part, names, repeats in parts
+        for name in names
+        for each in range(repeats)
+    ]
+
+
 def main():
     """Run all parts and write them."""
     only = {"nargs": "*", "choices": ("sets", "evidence", "cost")}
     only["default"] = list(only["choices"])
-    untouched = {"action": "store_true"}
-    options = parse(__doc__, "n_clusters", jobs=JOBS, only=only, untouched=untouched)
-    half = "untouched" if options.untouched else ""
-    seeds, suffix = SEEDS[half], f"-{half}" if half else ""
-    command = "OMP_NUM_THREADS=1 python benchmarks/n_clusters.py"
-    command += " --untouched" if half else ""
+    options = parse(__doc__, "n_clusters", jobs=JOBS, only=only)
 
     if "cost" in options.only:
-        write_record(options.out / "cost.json", cost(), command)
+        write_record(options.out / "cost.json", cost())
     if "sets" in options.only:
-        rows = list(in_processes(find, sets_of(seeds), options.jobs))
-        rows.sort(key=lambda row: (row["part"], row["set"], row["seed"]))
-        write_record(options.out / f"sets{suffix}.json", {"rows": rows}, command)
-        path = options.out / "rules.json"
-        record = read_record(path) | {half or "first": summarize(rows)}
-        write_record(path, record, command)
+        found = {}
+        for half, seeds in SEEDS.items():
+            rows = in_order(in_processes(find, sets_of(seeds), options.jobs))
+            name = FILES_OF_SETS[half]
+            write_record(options.out / name, {"rows": rows})
+            found[half] = summarize(rows)
+        write_record(options.out / "rules.json", found)
     if "evidence" in options.only:
-        tasks = [
-            ("without", name, 1000 * seeds[0] + each)
-            for name in WITHOUT
-            for each in range(REPEATS)
-        ]
-        tasks += [
-            ("continua", name, 1000 * seeds[0] + each)
-            for name in CONTINUA
-            for each in range(10)
-        ]
-        rows = list(in_processes(judge, tasks, options.jobs))
-        rows.sort(key=lambda row: (row["part"], row["set"], row["seed"]))
-        write_record(options.out / f"evidence{suffix}.json", {"rows": rows}, command)
+        tasks = without_clusters(1000 * SEEDS["untouched"][0])
+        rows = in_order(in_processes(judge, tasks, options.jobs))
+        write_record(options.out / "evidence-untouched.json", {"rows": rows})
 
 
 if __name__ == "__main__":

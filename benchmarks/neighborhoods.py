@@ -13,7 +13,6 @@ disturbed     as they are; beside a noise view; beside a random category; withou
 sizes         four families of 400, 4,000 and 40,000 samples
 """
 
-import os
 import time
 import warnings
 from unittest import mock
@@ -164,10 +163,7 @@ def main():
     if "sizes" in options.only:
         families = ("blobs", "unequal", "cells", "moons")
         record["sizes"] = [run_size(family, n) for family in families for n in SIZES]
-    command = "OMP_NUM_THREADS=1 python benchmarks/neighborhoods.py"
-    write_record(
-        options.out, record, command, threads=os.environ.get("OMP_NUM_THREADS", "all")
-    )
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

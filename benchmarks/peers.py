@@ -1,11 +1,6 @@
 """Other packages' ways to cluster several views of the same samples, at their defaults.
 
-    pip install --no-deps snfpy==0.2.2 imml==0.6.0 mvlearn==0.5.0
-    pip install --no-deps control==0.10.2 seaborn==0.13.2
-    pip install --no-deps mofapy2==0.7.5
-    pip install pandas networkx h5py matplotlib
-    export MKCLUST_DATA=DATA OMP_NUM_THREADS=1
-    python benchmarks/first_answer.py --contestants peers
+`peers_on_sets.py` says what has to be installed.
 
 `PEERS` holds functions ``peer(views, n_clusters, seed) -> labels`` of views by name.
 None of them sees labels, and nothing is tuned. ``--no-deps`` leaves out what these
@@ -16,7 +11,6 @@ raw            the views as they are
 standardized   columns of mean 0 and variance 1; a constant column becomes zeros
 balanced       standardized, and every view divided by the square root of its number of
                columns
-unit rows      every sample of every view scaled to length 1
 """
 
 import contextlib
@@ -26,8 +20,7 @@ from functools import partial
 
 import numpy as np
 from sklearn.cluster import KMeans, SpectralClustering, spectral_clustering
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
 # Factors that MOFA learns by default.
@@ -37,8 +30,6 @@ FACTORS = 10
 def prepared(views, how):
     """Return the views with their columns or rows scaled."""
     found = [np.asarray(view, dtype=float) for view in views.values()]
-    if how == "unit rows":
-        return [normalize(view) for view in found]
     if how != "raw":
         found = [StandardScaler().fit_transform(view) for view in found]
     return (
@@ -48,11 +39,11 @@ def prepared(views, how):
     )
 
 
-def kmeans(views, n_clusters, seed, how):
+def kmeans(views, n_clusters, seed):
     """Cluster all columns side by side; scikit-learn's single start would be a weaker
     rival."""
     model = KMeans(n_clusters, n_init=10, random_state=seed)
-    return model.fit_predict(np.hstack(prepared(views, how)))
+    return model.fit_predict(np.hstack(prepared(views, "balanced")))
 
 
 def spectral_neighbors(views, n_clusters, seed):
@@ -63,17 +54,7 @@ def spectral_neighbors(views, n_clusters, seed):
     )
 
 
-def spectral_gaussian(views, n_clusters, seed):
-    """Cluster one Gaussian kernel, as wide as the median distance: mvlearn's default,
-    and ours."""
-    columns = np.hstack(prepared(views, "balanced"))
-    distances = euclidean_distances(columns)
-    median = np.median(distances[np.triu_indices_from(distances, 1)])
-    options = {"affinity": "rbf", "gamma": 1 / (2 * median**2), "random_state": seed}
-    return SpectralClustering(n_clusters, **options).fit_predict(columns)
-
-
-def snf(views, n_clusters, seed, **options):
+def snf(views, n_clusters, seed):
     """Cluster the fused network of SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2.
 
     Its README takes Euclidean distances, as the paper does, and scikit-learn's
@@ -88,9 +69,7 @@ def snf(views, n_clusters, seed, **options):
 
     # Scikit-learn 1.8 has renamed the option.
     compute.check_array = check_array_as_before
-    affinities = [
-        compute.make_affinity(view, **options) for view in prepared(views, "raw")
-    ]
+    affinities = [compute.make_affinity(view) for view in prepared(views, "raw")]
     return spectral_clustering(
         compute.snf(*affinities), n_clusters=n_clusters, random_state=seed
     )
@@ -118,40 +97,22 @@ def mofa(views, n_clusters, seed):
     return KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(factors)
 
 
-def of_package(views, n_clusters, seed, name, how):
-    """Cluster by a class of another package, at its defaults, on views as its examples
-    pass them.
+def of_imml(views, n_clusters, seed, name):
+    """Cluster by a class of imml 0.6.0, at its defaults, as its examples do.
 
-    imml 0.6.0: NEMO (Rappoport and Shamir, Bioinformatics 2019) and EE-IMVC (Liu et
-    al., TPAMI 2021). mvlearn 0.5.0: Kumar, Rai and Daume, NIPS 2011; Kumar and Daume,
-    ICML 2011.
+    NEMO is by Rappoport and Shamir, Bioinformatics 2019; EE-IMVC by Liu et al., TPAMI
+    2021.
     """
-    package, _, name = name.rpartition(".")
-    kind = getattr(importlib.import_module(package), name)
-    return kind(n_clusters=int(n_clusters), random_state=seed).fit_predict(
-        prepared(views, how)
-    )
+    kind = getattr(importlib.import_module("imml.cluster"), name)
+    model = kind(n_clusters=int(n_clusters), random_state=seed)
+    return model.fit_predict(prepared(views, "standardized"))
 
 
-NEMO, EE_IMVC = (
-    partial(of_package, name=f"imml.cluster.{n}") for n in ("NEMO", "EEIMVC")
-)
-MVLEARN = "mvlearn.cluster.Multiview{}SpectralClustering"
 PEERS = {
-    "k-means, views side by side": partial(kmeans, how="raw"),
-    "k-means, standardized": partial(kmeans, how="balanced"),
+    "k-means, standardized": kmeans,
     "spectral clustering, neighbors": spectral_neighbors,
-    "spectral clustering, Gaussian": spectral_gaussian,
     "SNF": snf,
-    "SNF, Euclidean": partial(snf, metric="euclidean"),
-    "SNF, raw columns": partial(snf, normalize=False),
-    "NEMO": partial(NEMO, how="standardized"),
-    "NEMO, raw columns": partial(NEMO, how="raw"),
-    "EE-IMVC": partial(EE_IMVC, how="standardized"),
-    "EE-IMVC, unit rows": partial(EE_IMVC, how="unit rows"),
+    "NEMO": partial(of_imml, name="NEMO"),
+    "EE-IMVC": partial(of_imml, name="EEIMVC"),
     "MOFA, then k-means": mofa,
-    "co-regularized spectral": partial(
-        of_package, name=MVLEARN.format("CoReg"), how="raw"
-    ),
-    "co-training spectral": partial(of_package, name=MVLEARN.format(""), how="raw"),
 }

@@ -17,7 +17,6 @@ there are.
 """
 
 import importlib
-import os
 import signal
 import time
 import warnings
@@ -35,14 +34,6 @@ from sets import load
 
 COMPONENTS, NEIGHBORS, HALVINGS = 30, 15, 40
 LONGEST = 300  # seconds
-CHOSEN = (
-    "k-means, standardized",
-    "spectral clustering, neighbors",
-    "SNF",
-    "NEMO",
-    "EE-IMVC",
-    "MOFA, then k-means",
-)
 
 
 def ours(views, n_clusters, seed):
@@ -86,7 +77,7 @@ def leiden(views, n_clusters, seed):
 
 CONTESTANTS = {
     "AgreementKKM": ours,
-    **{name: PEERS[name] for name in CHOSEN},
+    **PEERS,
     "Leiden, principal components": leiden,
 }
 
@@ -129,10 +120,7 @@ def main():
         in_processes(run, tasks, options.jobs),
         key=lambda row: (row["contestant"], row["set"], row["seed"]),
     )
-    threads = os.environ.get("OMP_NUM_THREADS", "all")
-    command = "OMP_NUM_THREADS=1 python benchmarks/peers_on_sets.py"
-    record = {"means": means(rows), "rows": rows}
-    write_record(options.out, record, command, threads=threads)
+    write_record(options.out, {"means": means(rows), "rows": rows})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ better of both.
 
     MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/rounding.py --jobs 2
 
-adds a row for every set of `sets.py`, method and seed to
+writes a row for every set of `sets.py`, method and seed to
 ``results/rounding/rows.jsonl.gz``: the adjusted Rand index of the clusters by
 ``rounding="unit"``, "components" and "best", and which of the two "best" has taken.
 Real sets have one seed, simulated ones three, "cite" two. ``--table`` prints the means,
@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mkclust import METHODS
 from mkclust.fit.rounding import ROUNDINGS
-from records import JOBS, add_rows, parse, read_rows, rounded
+from records import JOBS, parse, read_rows, rounded, write_rows, write_run
 from sets import FAMILIES, REAL, TOUCHSTONE, load
 
 COMPARED = ("avg-kkm", "simplemkkm", "mkkm", "lf-mvc", "anchored-mkkm")
@@ -81,7 +81,8 @@ def main():
         __doc__, "rounding/rows.jsonl.gz", jobs=JOBS, table={"action": "store_true"}
     )
     if not options.table:
-        add_rows(options.out, compare, problems(), options.jobs)
+        write_rows(options.out, compare, problems(), options.jobs)
+        write_run(options.out)
     rows = read_rows(options.out)
     print(rows[rows.status != "ok"][["dataset", "method", "status"]].to_string())
     print(table(rows).round(3).to_string())

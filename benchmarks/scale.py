@@ -353,4 +353,4 @@ def measure(part, share):
 
 
 if __name__ == "__main__":
-    measure_parts(__doc__, "scale.json", PARTS, measure, "python benchmarks/scale.py")
+    measure_parts(__doc__, "scale.json", PARTS, measure)

@@ -1,6 +1,8 @@
 """Whether logarithms of strongly skewed positive views give better clusters.
 
-    python benchmarks/skew.py          # a few minutes; results/skew.json
+    MKCLUST_DATA=DATA OMP_NUM_THREADS=1 python benchmarks/skew.py
+
+writes ``results/skew.json``, in a few minutes.
 
 For every set of `sets`, and for patients with expression that is left as it was
 measured (`expression`), views without negative entries are found whose columns are
@@ -11,10 +13,7 @@ the adjusted Rand index of both with the classes, and which of the views
 gain.
 """
 
-import json
-import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -27,11 +26,13 @@ from mkclust.kernels.preparations import (
     sampled_rows,
     skewness,
 )
+from records import JOBS, in_processes, parse, write_record
 
-RESULTS = Path(__file__).parent / "results" / "skew.json"
 LEAST = 0.8
 SEEDS = range(3)
 SIGNALS = (1.0, 1.5, 2.0)
+# The name of patients with raw expression.
+EXPRESSION = "expression"
 
 
 def skewed_views(views: sets.Views) -> dict[str, float]:
@@ -79,30 +80,40 @@ def row_of(name: str, views: sets.Views, classes: np.ndarray, seed: int) -> dict
     return found
 
 
-def measure() -> list[dict]:
-    """Return the rows of all sets with skewed views."""
-    rows = []
-    for name in sets.REAL:
-        rows.append(row_of(name, *sets.load(name), 0))
-    for name in sets.SIMULATED:
-        for seed in SEEDS:
-            rows.append(row_of(name, *sets.load(name, seed), seed))
-    for signal in SIGNALS:
-        for seed in SEEDS:
-            views, classes = expression(signal, seed)
-            rows.append(row_of(f"expression, signal {signal}", views, classes, seed))
-    return [row for row in rows if row is not None]
+def problem(name: str, seed: int) -> tuple[sets.Views, np.ndarray]:
+    """Return the views and classes of a set, or of patients with raw expression."""
+    kind, _, signal = name.partition(", signal ")
+    if kind == EXPRESSION:
+        return expression(float(signal), seed)
+    return sets.load(name, seed)
+
+
+def row_of_set(name: str, seed: int) -> dict | None:
+    """Return the row of a set by its name, None without skewed views."""
+    warnings.simplefilter("ignore")
+    return row_of(name, *problem(name, seed), seed)
+
+
+def tasks() -> list[tuple[str, int]]:
+    """Return the names and seeds of all sets."""
+    of_expression = [f"{EXPRESSION}, signal {signal}" for signal in SIGNALS]
+    simulated = (*sets.SIMULATED, *of_expression)
+    return [(name, 0) for name in sets.REAL] + [
+        (name, seed) for name in simulated for seed in SEEDS
+    ]
 
 
 def main() -> None:
     """Measure, print, and write the rows."""
-    start = time.perf_counter()
-    with warnings.catch_warnings(action="ignore"):
-        rows = measure()
+    options = parse(__doc__, "skew.json", jobs=JOBS)
+    found = list(in_processes(row_of_set, tasks(), options.jobs))
+    rows = sorted(
+        (row for row in found if row is not None),
+        key=lambda row: (row["set"], row["seed"]),
+    )
     for row in rows:
         print(f"{row['set']:24} {row['seed']}  {row['auto']:.3f}  {row['log']:.3f}")
-    seconds = time.perf_counter() - start
-    RESULTS.write_text(json.dumps({"rows": rows, "seconds": round(seconds)}, indent=1))
+    write_record(options.out, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def main():
             {"set": f"{name}, conditions {condition_spread}"} | means(rows)
         )
         print(record["sets"][-1], flush=True)
-    write_record(options.out, record, "python benchmarks/small_classes.py")
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

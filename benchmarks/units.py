@@ -88,7 +88,7 @@ def main():
     found = {row["data"]: row for row in in_processes(find, zip(names), options.jobs)}
     rows = [found[name] for name in names]
     print(pd.DataFrame(rows).to_string())
-    write_record(options.out, {"rows": rows}, "python benchmarks/units.py")
+    write_record(options.out, {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import compare  # noqa: E402
 import pandas as pd  # noqa: E402
 
 import agreement  # noqa: E402
-import first_answer  # noqa: E402
 import missing_views as missing  # noqa: E402
 import records  # noqa: E402
 from mkclust import METHODS  # noqa: E402
@@ -61,80 +60,35 @@ def score_tables(rows, selection):
     return "\n\n".join(made)
 
 
-def origin(record):
-    """Return the command, the machine and the version that measured a record."""
-    version = f"mkclust {record['versions']['mkclust']}"
-    measured = [record["machine"], version, *filter(None, [record.get("note")])]
-    return {"command": record["command"], "machine": "; ".join(measured)}
+def origin(*names):
+    """Return what measured results, in Markdown: commands, versions, machines, days."""
+    stamps = [records.read_stamp(BENCHMARKS / name) for name in names]
+    commands = dict.fromkeys(each["command"] for each in stamps)
+    measured = dict.fromkeys(map(records.in_words, stamps))
+    lines = ["```", *commands, "```", "", f"{'; '.join(measured)}."]
+    return {"origin": "\n".join(["The rows were made by", "", *lines])}
 
 
-def versions_of(rows):
-    """Return the versions of the library that made rows."""
-    return ", ".join(sorted({row["versions"].partition(",")[0] for row in rows}))
+# The folders of the experiments of the paper.
+EXPERIMENTS = ("paper", "resample", "released")
 
 
 def paper():
     """Return what reproduces of the paper, and the scores of all methods."""
-    rows, resampled, released = (
-        read_rows(RESULTS / name) for name in ("paper", "resample", "released")
-    )
+    rows, resampled, released = (read_rows(RESULTS / name) for name in EXPERIMENTS)
     default = tables.outcomes(rows)
     ranking = tables.rank_methods(tables.score_matrix(default, "acc"))
     reproduction = compare.reproduction(compare.comparison(rows))
     return {
         "n_rows": f"{len(rows):,}",
         "n_resampled": f"{len(resampled):,}",
-        "machine": "; ".join(sorted({row["machine"] for row in rows})),
-        "versions": versions_of([*rows, *resampled, *released]),
+        **origin(*(f"results/{name}/rows.jsonl.gz" for name in EXPERIMENTS)),
         "reproduction": reproduction.to_markdown(index=False),
         "default": score_tables(rows, "default"),
         "oracle": score_tables(rows, "oracle"),
         "ranks": f"{ranking.summary}\n\n{ranking.table.to_markdown(floatfmt='.2f')}",
         "resampled": score_tables(resampled, "default"),
         "released": score_tables(released, "default"),
-    }
-
-
-def first_answers():
-    """Return what first answers are worth, by kernels and with other packages."""
-    rows = records.read_rows(RESULTS / "first_answer/rows.jsonl.gz")
-    has_views = sorted(set(rows[rows.kernels == "dense"].dataset))
-    scores = first_answer.mean_scores(rows)[has_views]
-    complete = scores.dropna().mean(axis=1)
-    ways = dict.fromkeys(
-        (*first_answer.FEW, *first_answer.KERNELS, *first_answer.DISTURBED)
-    )
-    methods = [key for key in METHODS if f"{key} | auto" in complete]
-    by_way = [
-        [f"`{way}`", *(digits(complete.get(f"{key} | {way}")) for key in methods)]
-        for way in ways
-        if any(f"{key} | {way}" in complete for key in methods)
-    ]
-    by_data = [
-        [name, *(digits(scores[name][f"{key} | auto"]) for key in methods)]
-        for name in has_views
-    ]
-    ours, peers = scores.loc["agreement-kkm | auto"], []
-    for name in sorted(set(rows[rows.kernels == ""].method)):
-        known = scores.loc[f"{name} | "].dropna()
-        means = digits(known.mean()), digits(ours[known.index].mean())
-        peers.append(
-            [name, str(len(known)), *means, str(sum(ours[known.index] > known))]
-        )
-    columns = class_names(methods)
-    header = [
-        "",
-        "data sets",
-        "mean",
-        "`AgreementKKM` there",
-        "`AgreementKKM` ahead on",
-    ]
-    return {
-        "n_data": len(has_views),
-        "n_seeds": first_answer.N_SEEDS,
-        "by_way": markdown(["kernels", *columns], by_way),
-        "by_data": markdown(["data set", *columns], by_data),
-        "peers": markdown(header, peers),
     }
 
 
@@ -177,7 +131,7 @@ def compared():
         tables_of[part] = markdown(["set", *columns], lines)
     failed = rows[rows.get("refused").notna()]
     return {
-        **origin(record),
+        **origin("results/peers.json"),
         "n_real": len(REAL),
         "n_families": len(FAMILIES),
         "n_seeds": rows[~is_real].seed.nunique(),
@@ -201,7 +155,7 @@ def bad_views():
         "method",
         *("category" if kind == "levels" else kind for kind in variants),
     ]
-    made = {}
+    made = origin("results/agreement/rows.jsonl.gz")
     for title, means in agreement.mean_scores(
         RESULTS / "agreement/rows.jsonl.gz"
     ).items():
@@ -218,20 +172,24 @@ def bad_views():
 
 def missing_views():
     """Return what samples that are missing from views do."""
-    rows = records.read_rows(*sorted((RESULTS / "missing_views").glob("*.jsonl.gz")))
+    rows = records.read_rows(RESULTS / "missing_views/rows.jsonl.gz")
     tables_of = {s.upper(): missing.mean_table(rows, s) for s in ("acc", "nmi", "ari")}
     overviews = (
         f"**{s}**\n\n{t.to_markdown(floatfmt='.1f')}" for s, t in tables_of.items()
     )
     return {
-        "n_seeds": missing.N_SEEDS,
+        **origin("results/missing_views/rows.jsonl.gz"),
+        "n_seeds": rows.seed.nunique(),
         "overviews": "\n\n".join(overviews).replace(" nan ", "  -  "),
     }
 
 
 def speed():
     """Return times and memory of SimpleMKKM, and times of all methods."""
+    files = sorted((BENCHMARKS / "speed/results").glob("*.json"))
+    names = [path.relative_to(BENCHMARKS) for path in files]
     return {
+        **origin(*names, "results/times/rows.jsonl.gz"),
         "simple": speed_table.render(speed_table.read_results()),
         "times": tables.in_seconds(tables.time_table(read_rows(RESULTS / "times"))),
     }
@@ -264,7 +222,7 @@ def gpu():
         times = min(row["host_seconds"].values()), row["device_seconds"]
         k_means.append([f"{row['n']:,}", str(row["k"]), *(digits(s, 2) for s in times)])
     return {
-        **origin(record),
+        **origin("results/gpu.json"),
         **{key: record["versions"][key] for key in ("device", "torch")},
         "solves": markdown(header, solves),
         "million": digits(million["seconds"], 2),
@@ -308,7 +266,7 @@ def scale():
     ]
     pairs = zip(growth["n_samples"], growth["seconds"], strict=True)
     return {
-        **origin(record),
+        **origin("results/scale.json"),
         "fits": markdown(["what", *keys], body),
         "growth": ", ".join(f"{n:,} samples {s:.0f} s" for n, s in pairs),
         "exponent": digits(growth["exponent"], 2),
@@ -370,7 +328,7 @@ def number_of_clusters():
         for what in record["first"]["candidates"]
     ]
     return {
-        **origin(record),
+        **origin("results/n_clusters/rules.json"),
         "first": table_of_rules(record["first"]),
         "untouched": table_of_rules(record["untouched"]),
         "candidates": markdown(["", "first seeds", "untouched seeds"], about),
@@ -381,7 +339,7 @@ def number_of_clusters():
     }
 
 
-PAGES = {"paper": paper, "first_answer": first_answers, "agreement": bad_views}
+PAGES = {"paper": paper, "agreement": bad_views}
 PAGES |= {"missing_views": missing_views, "speed": speed, "gpu": gpu, "scale": scale}
 PAGES |= {"compared": compared, "number_of_clusters": number_of_clusters}
 

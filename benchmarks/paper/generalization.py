@@ -131,8 +131,7 @@ def main():
     record["rows"] = json.loads(
         pd.concat(frames).to_json(orient="records", double_precision=6)
     )
-    command = f"python benchmarks/paper/generalization.py --splits {options.splits}"
-    write_record(options.out, record, command)
+    write_record(options.out, record)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     MKCLUST_DATA=DATA python benchmarks/speed/measure.py         # all parts
     # some parts; the others stay
-    python benchmarks/speed/measure.py b4000 k
+    python benchmarks/speed/measure.py --only b4000 k
 
 writes ``results/ARCHITECTURE.json`` after every part; ``table.py`` makes tables of the
 files of all architectures. Let the machine have nothing else to do meanwhile, and do
@@ -38,15 +38,14 @@ from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
-from mkclust.version import versions
 
 HERE = Path(__file__).resolve().parent
 # The modules below are found without PYTHONPATH, too.
 sys.path.insert(0, str(HERE.parent))
 
-from records import read_record  # noqa: E402
+from records import read_record, stamp  # noqa: E402
 from speed.problems import growing_problems, standardized_copy, table_problems  # noqa: E402
-from speed.timing import machine, peak_memory, rounded, spread, take_turns  # noqa: E402
+from speed.timing import architecture, peak_memory, rounded, spread, take_turns, threads  # noqa: E402
 
 # What the seconds of each measurement are divided by.
 UNITS = {"solve_prepared": "base", "solve_on_the_fly": "base", "fit": "alternative"}
@@ -166,7 +165,7 @@ def main(arguments=None):
     """Measure, print, and write after every part."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="see the head of this file"
+        "--only", nargs="*", metavar="PART", help="see the head of this file"
     )
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument(
@@ -182,33 +181,26 @@ def main(arguments=None):
     parts |= {
         name: partial(measure_growth, of, options) for name, of in growing.items()
     }
-    record = {
-        "command": "python benchmarks/speed/measure.py",
-        "machine": machine(),
-        "versions": versions(),
-        "shrink": options.shrink,
-    }
-    path = options.out or HERE / "results" / f"{record['machine']['architecture']}.json"
+    path = options.out or HERE / "results" / f"{architecture()}.json"
     earlier = read_record(path)
-    if any(
-        earlier.get(field) != record[field]
-        for field in ("machine", "versions", "shrink")
-    ):
-        earlier = {}  # figures of other machines or versions are not mixed
-    record |= {
+    if earlier.get("shrink") != options.shrink:
+        earlier = {}
+    record = {
+        "threads": threads(),
+        "shrink": options.shrink,
         "pause_seconds": options.pause,
         "skipped": [],
         "parts": earlier.get("parts", {}),
     }
     warnings.simplefilter("ignore")
-    for name in options.parts or parts:
+    for name in options.only or parts:
         print(f"[{name}]", flush=True)
         try:
             record["parts"][name] = parts[name]()
         except DatasetError as error:
             print(f"skipped: {error}")
             record["skipped"].append(name)
-        path.write_text(json.dumps(record, indent=1) + "\n")
+        path.write_text(json.dumps(record | stamp(), indent=1) + "\n")
 
 
 if __name__ == "__main__":

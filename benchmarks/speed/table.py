@@ -81,7 +81,7 @@ def notes(name, record):
     kinds = " or ".join(sorted(answers["certificate"].str.split().str[0].unique()))
     return (
         f"- {name}: mkclust {record['versions']['mkclust']}, "
-        f"{record['machine']['cores']} cores, {rows[0]['repetitions']} "
+        f"{record['machine']}, {rows[0]['repetitions']} "
         f"repetitions. Certificates: {kinds}, gaps up to "
         f"{answers['relative_gap'].max():.0e}; weights within "
         f"{answers['weights_differ_by'].max():.0e} of a solve with `tol=1e-9`."

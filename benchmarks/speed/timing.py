@@ -1,11 +1,9 @@
-"""How speed is measured: in turns, after pauses, with the spread, and on which
-machine."""
+"""How speed is measured: in turns, after pauses, and with the spread."""
 
 import platform
 import time
 import tracemalloc
 
-import joblib
 import numpy as np
 from threadpoolctl import threadpool_info
 
@@ -58,14 +56,12 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
-def machine():
-    """Describe this machine: what timings depend on, and nothing that names it."""
+def architecture():
+    """Return the kind of processor."""
+    return platform.machine().lower().replace("amd64", "x86_64")
+
+
+def threads():
+    """Describe the libraries that use threads, which timings depend on."""
     fields = ("user_api", "internal_api", "version", "num_threads")
-    return {
-        "architecture": platform.machine().lower().replace("amd64", "x86_64"),
-        "system": platform.system(),
-        "cores": joblib.cpu_count(),
-        "threads": [
-            {field: pool[field] for field in fields} for pool in threadpool_info()
-        ],
-    }
+    return [{field: pool[field] for field in fields} for pool in threadpool_info()]
