@@ -103,7 +103,6 @@ html_theme_options = {
 # Pages that stand alone have no use for a column that names their neighbors.
 ALONE = (
     "index",
-    "readme",
     "install",
     "coming_from_*",
     "glossary",

@@ -183,7 +183,8 @@ def check_readme(wheel: Path) -> None:
         readme = file.read(metadata).decode("utf-8").partition("\n\n")[2]
     if not readme.startswith(README.read_text(encoding="utf-8").splitlines()[0]):
         raise SystemExit(f"the metadata lacks the README: {readme[:80]!r}")
-    if relative := re.findall(r"\]\((?!https:|#)([^)]*)\)", readme):
+    links = r"\]\((?!https:|#)([^)]*)\)|^\[.+?\]: (?!https:)(.*)$"
+    if relative := re.findall(links, readme, re.MULTILINE):
         raise SystemExit(f"relative links in the metadata's README: {relative}")
 
 

@@ -1,5 +1,4 @@
-"""Tables of what SimpleMKKM costs, and a sentence for the README, of all architectures
-measured.
+"""Tables of what SimpleMKKM costs, of all architectures measured.
 
     python benchmarks/speed/table.py
 
@@ -102,17 +101,5 @@ def render(results):
     return "\n\n".join([*texts, "\n".join(notes(*item) for item in results.items())])
 
 
-def summary(results):
-    """Return the sentence of the README: seconds of a fit by number of samples."""
-    rows = results["x86-64"]["parts"]["n"]["rows"]
-    seconds = [f"{row['seconds']['fit']['median']:.1f}" for row in rows]
-    sizes = [f"{row['n']:,}" for row in rows]
-    return (
-        f"`SimpleMKKM` with its certificate takes {', '.join(seconds[:-1])} and "
-        f"{seconds[-1]} s for {', '.join(sizes[:-1])} and {sizes[-1]} samples "
-        f"({rows[0]['m']} kernels, {rows[0]['k']} clusters)."
-    )
-
-
 if __name__ == "__main__":
-    print(summary(read_results()), render(read_results()), sep="\n\n")
+    print(render(read_results()))

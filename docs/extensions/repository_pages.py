@@ -1,11 +1,10 @@
 """Pages of the repository as pages of the site, and links that work in both.
 
-README.md, CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page
-of the site with one of these names, such as ``docs/contributing.md``, is read from
-there. Links in Markdown are relative to the file they stand in, as anywhere; where they
-lead to one of the three, they are turned to its page; where they lead to the script of
-a lesson, to the lesson; and where they lead to other Markdown outside of ``docs``, to a
-copy of it.
+CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page of the site
+with one of these names, such as ``docs/contributing.md``, is read from there. Links in
+Markdown are relative to the file they stand in, as anywhere; where they lead to one of
+the two, they are turned to its page; where they lead to the script of a lesson, to the
+lesson; and where they lead to other Markdown outside of ``docs``, to a copy of it.
 """
 
 import os
@@ -17,7 +16,6 @@ from sphinx.application import Sphinx
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGES = {
-    "readme": "README.md",
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
 }

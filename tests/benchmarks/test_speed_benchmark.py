@@ -1,16 +1,14 @@
-"""The benchmark of speed: a tiny run, the tables, and the sentence of the README."""
+"""The benchmark of speed: a tiny run."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from speed import measure, table
+from speed import measure
 from speed.timing import take_turns
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 TINY = ["--shrink", "40", "--repetitions", "2", "--pause", "0"]
 
 
@@ -41,10 +39,3 @@ def test_every_work_has_its_turn_in_every_repetition_and_each_begins_once():
     works = {name: lambda name=name: lambda: order.append(name) for name in "abc"}
     take_turns(works, 3, 0)
     assert "".join(order) == "abcbcacab"
-
-
-def test_the_readme_has_the_seconds_of_the_committed_results():
-    text = " ".join((ROOT / "README.md").read_text().split())
-    assert table.summary(table.read_results()) in text, (
-        "run python benchmarks/speed/table.py"
-    )

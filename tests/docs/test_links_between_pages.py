@@ -1,13 +1,19 @@
-"""Links between files of the documentation; `make links` checks those to other
-places."""
+"""Links between files of the documentation, also by their addresses on the web; `make
+links` checks those to other places."""
 
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+RAW = URLS["Repository"].replace("github.com", "raw.githubusercontent.com")
+# Addresses of files of the repository, and of pages of the site.
+OF_FILES = re.compile(rf"(?:{URLS['Repository']}/blob|{RAW})/main/([^\s)#]+)")
+OF_PAGES = re.compile(rf"{URLS['Documentation']}([\w/.-]+)\.html(?:#([\w-]+))?")
 FILES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "benchmarks").rglob("README.md")),
@@ -72,4 +78,18 @@ def test_links_to_files_and_headings_lead_somewhere(file):
             anchor and aim.suffix == ".md" and anchor not in anchors(aim)
         ):
             broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize(
+    "file", FILES, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_addresses_of_the_project_lead_to_its_files_and_pages(file):
+    text = file.read_text(encoding="utf-8")
+    broken = [path for path in OF_FILES.findall(text) if not (ROOT / path).exists()]
+    for page, anchor in OF_PAGES.findall(text):
+        sources = [ROOT / "docs" / f"{page}.{kind}" for kind in ("md", "rst")]
+        aims = [aim for aim in map(source_of, sources) if aim.exists()]
+        if not aims or (anchor and anchor not in anchors(aims[0])):
+            broken.append(page)
     assert not broken
