@@ -156,3 +156,16 @@ def test_bands_hold_the_curves_and_narrow_with_samples():
     assert widths[1] < 0.5 * widths[0]
     texts = [text.get_text() for text in display.plot().ax_.texts]
     assert {"a", "b", "c", "p = 0.1"} <= set(texts)
+
+
+def test_levels_are_compared_with_a_known_one_and_repeat_no_name():
+    labels, table = patients()
+    shown = {"I": "stage I", "II": "[Not Available]", "III": "stage III"}
+    table["stage"] = table["stage"].map(shown)
+    options = {"time": "months", "event": "died", "adjust": "stage"}
+    comparison = annotate(labels, table, **options).comparisons["months, died"]
+    assert comparison.hazards["term"].tolist()[2:] == [
+        "stage III vs stage I",
+        "stage [Not Available] vs stage I",
+    ]
+    assert comparison.n_events == table["died"].sum()

@@ -1,6 +1,7 @@
 """Displays: what they draw is what a model has learned, for few and for many of
 everything."""
 
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -30,6 +33,7 @@ from mkclust.plots import (
     plot_fit,
 )
 from mkclust.plots.sampling import sample_clusters
+from mkclust.plots.survival import NAME_HEIGHT, set_apart
 
 SUGGESTION = SimpleNamespace(
     k_values=np.arange(2, 7),
@@ -264,9 +268,31 @@ def test_survival_curves_have_the_numbers_at_risk_below(ax):
     np.testing.assert_allclose(shown.curves[1][1], [0.5])
     assert shown.medians == {0: 2, 1: 4}
     at_risk = [np.sum(times[:4] >= tick) for tick in ax.get_xticks()]
-    assert texts(ax)[2 : 2 + len(at_risk)] == [str(count) for count in at_risk]
+    start = texts(ax).index("0") + 1
+    shown_counts = texts(ax)[start : start + len(at_risk)]
+    assert shown_counts == [str(count) for count in at_risk]
     ax.figure.set_size_inches(shown.figsize)
     assert is_within_figure(ax.figure)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 5.0, 10.0]), st.floats(0, 1)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_names_at_the_ends_of_curves_are_set_apart(ends):
+    x, y = np.array(ends).T
+    widths = np.full(len(ends), 6.0)
+    heights = set_apart(x, y, widths)
+    for one, other in combinations(range(len(ends)), 2):
+        if abs(x[one] - x[other]) < 6:
+            assert abs(heights[one] - heights[other]) >= NAME_HEIGHT - 1e-9
+    assert heights.max() <= 1
+    # Names that are far from all others stay at their curves.
+    lonely = [sum(np.abs(x - each) < 6) == 1 for each in x]
+    np.testing.assert_allclose(heights[lonely], y[lonely])
 
 
 def test_a_censored_sample_is_at_risk_at_its_own_time():

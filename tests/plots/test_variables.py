@@ -6,8 +6,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.colors import to_rgba
+
 from mkclust import annotate
 from mkclust.plots import SurvivalDisplay, VariableDisplay
+from mkclust.plots.style import UNKNOWN_COLOR
 
 LABELS = np.array([0] * 40 + [1] * 30 + [-1] * 10)
 
@@ -35,6 +38,16 @@ def test_bars_are_shares_that_sum_to_one():
     assert words == ["basal", "luminal"]
     yes_or_no = VariableDisplay(values=LABELS % 2, labels=LABELS, name="smoker")
     assert not yes_or_no.is_number
+
+
+def test_levels_that_are_not_known_are_gray_and_last():
+    levels = np.random.default_rng(0).choice(["[Not Available]", "low", "high"], 80)
+    display = VariableDisplay(values=levels, labels=LABELS, name="grade").plot()
+    assert list(display.table) == ["high", "low", "[Not Available]"]
+    last = display.ax_.patches[-1].get_facecolor()
+    assert last == pytest.approx(to_rgba(UNKNOWN_COLOR))
+    first = display.ax_.patches[0].get_facecolor()
+    assert first != pytest.approx(to_rgba(UNKNOWN_COLOR))
 
 
 def test_an_annotation_draws_its_variables_with_their_p_values():

@@ -1,5 +1,6 @@
 """Test variables that were not clustered on against the clusters."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -36,7 +37,14 @@ from mkclust.index import index_of
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import SurvivalDisplay, VariableDisplay
 from mkclust.plots.style import names_of, title_of
-from mkclust.text import did_you_mean, join_words, p_of_draws, printable, text_table
+from mkclust.text import (
+    did_you_mean,
+    is_unknown,
+    join_words,
+    p_of_draws,
+    printable,
+    text_table,
+)
 from mkclust.types import Float
 from mkclust.watch import steps
 
@@ -459,12 +467,28 @@ def _columns_of(name: str, variable: _Variable) -> dict[str, Float]:
     if not variable.levels:
         return {name: values}
     present = np.unique(values[np.isfinite(values)]).astype(int)
-    first = variable.levels[present[0]]
+    levels = variable.levels
+    # They are compared with the first one that is known.
+    first, *others = sorted(present, key=lambda place: is_unknown(levels[place]))
     found = {}
-    for level in present[1:]:
+    for level in others:
         marks = np.where(np.isfinite(values), values == level, np.nan)
-        found[f"{name} {variable.levels[level]} vs {first}"] = marks
+        found[_title_of_levels(name, levels[level], levels[first])] = marks
     return found
+
+
+def _title_of_levels(name: str, level: str, first: str) -> str:
+    """Return what two levels are compared, with their variable if they do not name it.
+
+    >>> _title_of_levels("stage", "Stage II", "Stage I")
+    'Stage II vs Stage I'
+    >>> _title_of_levels("sex", "m", "f")
+    'sex m vs f'
+    """
+    names_it = re.compile(rf"{re.escape(name)}(?![a-z])", re.IGNORECASE)
+    if names_it.match(level):
+        return f"{level} vs {first}"
+    return f"{name} {level} vs {first}"
 
 
 def _values(variables: Mapping[str, _Variable]) -> pd.DataFrame:

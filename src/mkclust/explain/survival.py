@@ -94,8 +94,8 @@ class SurvivalComparison:
     p_value : float
         Of the clusters in addition to these variables (likelihood ratio); NaN without
         variables.
-    n_samples : int
-        The samples of the regression, with all of its values.
+    n_samples, n_events : int
+        The samples of the regression, with all of its values, and those with an event.
     reason : str
         Why there are no hazard ratios; empty if there are some.
     """
@@ -105,6 +105,7 @@ class SurvivalComparison:
     adjusted_for: tuple[str, ...] = ()
     p_value: float = np.nan
     n_samples: int = 0
+    n_events: int = 0
     reason: str = ""
 
 
@@ -139,8 +140,14 @@ def compare_survival(
         hazards, p_value = _hazards(times[known], events[known], own, others)
     except ValueError as error:
         return SurvivalComparison(pairs, reason=str(error))
-    n = int(known.sum())
-    return SurvivalComparison(pairs, hazards, tuple(adjust), p_value, n)
+    return SurvivalComparison(
+        pairs=pairs,
+        hazards=hazards,
+        adjusted_for=tuple(adjust),
+        p_value=p_value,
+        n_samples=int(known.sum()),
+        n_events=int(events[known].sum()),
+    )
 
 
 def _hazards(

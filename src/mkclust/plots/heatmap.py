@@ -16,19 +16,19 @@ from mkclust.plots.style import (
     BLUE,
     FAINT,
     INK,
+    MISSING_COLOR,
     ORANGE,
     PALETTE,
+    UNKNOWN_COLOR,
     Display,
     names_of,
     set_titles,
     shorten,
     title_of,
 )
-from mkclust.text import count
+from mkclust.text import count, is_unknown, known_first
 from mkclust.types import Float
 
-# What a cell without a value looks like.
-MISSING_COLOR = "#e4e4e4"
 # Bars of variables, and levels of one of them, that have room.
 MOST_BARS, MOST_LEVELS = 6, 8
 # Rows of white between two views, and heights of a bar and of the space below all.
@@ -244,10 +244,10 @@ class HeatmapDisplay(Display):
         column = self.annotation[name].iloc[self.samples]
         levels = _levels(self.annotation[name])
         if levels:
-            known = column.map(dict(zip(levels, LEVEL_COLORS, strict=False)))
+            known = column.map(dict(zip(levels, _colors_of(levels), strict=True)))
             colors = known.astype(object).where(column.notna(), MISSING_COLOR).tolist()
             _draw_colors(ax, colors, top)
-            return _Legend(name, list(LEVEL_COLORS), [f"{each}" for each in levels])
+            return _Legend(name, _colors_of(levels), [f"{each}" for each in levels])
         numbers = column.to_numpy(float)
         low, high = np.nanmin(numbers), np.nanmax(numbers)
         shades = LinearSegmentedColormap.from_list("numbers", list(NUMBER_COLORS))
@@ -322,11 +322,19 @@ def _draw_colors(ax: Any, colors: Sequence[str], top: float) -> None:
 def _levels(column: pd.Series) -> list[Any]:
     """Return the levels of a variable of categories, none of one of numbers."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return list(column.cat.remove_unused_categories().cat.categories)
+        return known_first(column.cat.remove_unused_categories().cat.categories)
     values = column.dropna()
     if values.nunique() <= 2 or not pd.api.types.is_numeric_dtype(values):
-        return sorted(values.unique().tolist(), key=str)
+        return known_first(sorted(values.unique().tolist(), key=str))
     return []
+
+
+def _colors_of(levels: Sequence[Any]) -> list[str]:
+    """Return a color for every level; gray says that a value is not known."""
+    return [
+        UNKNOWN_COLOR if is_unknown(level) else color
+        for level, color in zip(levels, LEVEL_COLORS, strict=False)
+    ]
 
 
 def has_features(part: Any, n_samples: int) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE = "#2b6ca3", "#d98324"
 # Text and main lines, and what stays in the background.
 INK, FAINT = "#222222", "#8a8a8a"
+# Levels of a category that say that a value is not known, and cells without a value.
+UNKNOWN_COLOR, MISSING_COLOR = "#c9c9c9", "#e4e4e4"
 # Twelve colors that differ under deuteranopia and protanopia, too; more clusters reuse
 # them.
 PALETTE: tuple[str, ...] = (

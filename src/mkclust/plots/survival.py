@@ -20,6 +20,9 @@ from mkclust.plots.style import (
 
 # Half the width of a normal interval of 95 %, in standard deviations.
 HALF_WIDTH = 1.959964
+# The height of a name at the end of a curve, as a share of the axes, and the width of a
+# letter of it.
+NAME_HEIGHT, LETTER_WIDTH = 0.062, 0.019
 
 
 def confidence_band(
@@ -40,6 +43,30 @@ def confidence_band(
     low[is_left] = S**reach
     high[is_left] = S ** (1 / reach)
     return low, high
+
+
+def set_apart(x: np.ndarray, y: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return heights of names from 0 to 1, moved as little as keeps them legible.
+
+    Names begin at `x`; only those whose widths overlap have to be set apart.
+    """
+    gaps = np.abs(x[:, None] - x)
+    first = np.where(x[:, None] <= x, widths[:, None], widths)
+    meet = gaps < first
+
+    heights = y.astype(float)
+    placed: list[int] = []
+    for name in np.argsort(y, kind="stable").tolist():
+        below = [heights[other] for other in placed if meet[name, other]]
+        heights[name] = max([y[name], *(each + NAME_HEIGHT for each in below)])
+        placed.append(name)
+
+    # Names that would be above the axes move down, and with them those below.
+    for place, name in reversed(list(enumerate(placed))):
+        above = [heights[other] for other in placed[place + 1 :] if meet[name, other]]
+        limits = [each - NAME_HEIGHT for each in above]
+        heights[name] = min([1.0, heights[name], *limits])
+    return heights
 
 
 @dataclass(eq=False, kw_only=True)
@@ -165,22 +192,14 @@ class SurvivalDisplay(Display):
             censored = own[self.events[self.labels == cluster] == 0]
             at = np.searchsorted(steps, censored, side="right")
             ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
-            name: dict[str, Any] = {"color": color, "fontweight": "bold"}
-            ax.annotate(
-                title_of(cluster, self.names),
-                (x[-1], y[-1]),
-                xytext=(4, 0),
-                textcoords="offset points",
-                fontsize=10,
-                va="center",
-                **name,
-            )
             # The numbers at risk, a row for each cluster below the axis.
+            name: dict[str, Any] = {"color": color, "fontweight": "bold"}
             title = title_of(cluster, self.names)
             self._write(ax, -0.05 * end, row, title, ha="right", **name)
             for tick in ticks:
                 self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
         self._write(ax, -0.05 * end, -1, "at risk", ha="right", color=INK)
+        self._write_names(ax, end)
         if self.note:
             corner: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 9.5}
             ax.text(0.99, 0.99, self.note, transform=ax.transAxes, **corner)
@@ -194,6 +213,27 @@ class SurvivalDisplay(Display):
             shorten(self.time_name, 60),
             "share without an event",
         )
+
+    def _write_names(self, ax: Any, last: float) -> None:
+        """Write the names of the clusters at the ends of their curves."""
+        clusters = list(self.curves)
+        titles = [title_of(cluster, self.names) for cluster in clusters]
+        x = np.array([self.times[self.labels == each].max() for each in clusters])
+        y = np.array([min(shares, default=1) for _, shares in self.curves.values()])
+        letters = np.array([len(title) + 1 for title in titles])
+        widths = LETTER_WIDTH * last * letters
+        heights = set_apart(x, y, widths)
+        for cluster, title, *end in zip(clusters, titles, x, heights, strict=True):
+            ax.annotate(
+                title,
+                end,
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=10,
+                fontweight="bold",
+                va="center",
+                color=PALETTE[cluster % len(PALETTE)],
+            )
 
     def _write(self, ax: Any, x: float, row: int, text: str, **style: Any) -> None:
         """Write a text below the axes, in a row of the table of those at risk."""

@@ -12,11 +12,13 @@ from mkclust.plots.style import (
     FAINT,
     INK,
     PALETTE,
+    UNKNOWN_COLOR,
     Display,
     set_titles,
     shorten,
     title_of,
 )
+from mkclust.text import is_unknown, known_first
 
 # Shades of the levels of a category, from the first to the last.
 LIGHTEST, DARKEST = 0.88, 0.25
@@ -76,10 +78,11 @@ class VariableDisplay(Display):
             self.table = quartiles.unstack()
         else:
             table = pd.crosstab(self.labels, self.values.to_numpy(), normalize="index")
-            self.table = table.rename_axis(index=None, columns=None)
+            table = table.rename_axis(index=None, columns=None)
+            self.table = table[known_first(table)]
 
     def _size(self) -> tuple[float, float]:
-        return 2.3 + 0.32 * len(self.table), 2.5
+        return 1.9 + 0.3 * len(self.table), 2.5
 
     def _words(self) -> str:
         """Return the medians, or that bars are shares, in words."""
@@ -107,7 +110,7 @@ class VariableDisplay(Display):
             ax.tick_params(axis="x", rotation=30)
         title = shorten(self.name)
         if self.note:
-            title = f"{title} ({self.note})"
+            title = f"{title}\n{self.note}"
         set_titles(ax, title)
         ax.title.set(fontsize=9.5, parse_math=False)
 
@@ -140,11 +143,13 @@ class VariableDisplay(Display):
         places = np.arange(len(self.table))
         below = np.zeros(len(self.table))
         levels = list(self.table)
-        shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(len(levels), 2))
-        colors = matplotlib.colormaps["Blues"](shades)
-        for level, color in zip(levels, colors, strict=False):
+        n_known = sum(not is_unknown(level) for level in levels)
+        shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(n_known, 2))
+        colors = [*matplotlib.colormaps["Blues"](shades)[:n_known]]
+        colors += [UNKNOWN_COLOR] * (len(levels) - n_known)
+        for level, color in zip(levels, colors, strict=True):
             shares = self.table[level].to_numpy()
-            ax.bar(places, shares, 0.75, below, color=color, label=shorten(level, 14))
+            ax.bar(places, shares, 0.75, below, color=color, label=shorten(level, 16))
             below += shares
         ax.set_ylim(0, 1)
         order: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}

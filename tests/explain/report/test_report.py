@@ -268,7 +268,7 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
         annotation.p_text(p) for p in tests["p_value"]
     ]
     assert "<= 0.001" in page.column(table, "p-value")
-    assert page.column(table, "Adjusted") == [
+    assert page.column(table, "Adjusted p") == [
         annotation.adjusted_text(p) for p in tests["p_adjusted"]
     ]
     table = "Variables that differ (adjusted p-value below 0.05), by cluster"
@@ -290,7 +290,10 @@ def test_every_other_number_is_the_librarys(page, problem, fitted, found):
     assert page.numbers(table, "Statistic") == pytest.approx(
         comparison.pairs["statistic"], rel=0.01
     )
-    table = "Hazard ratios (OS_MONTHS, OS_STATUS)"
+    events = int(annotation.survival["OS_MONTHS, OS_STATUS"].n_events)
+    table = (
+        f"Hazard ratios (OS_MONTHS, OS_STATUS), unadjusted: 60 samples, {events} events"
+    )
     assert page.numbers(table, "Ratio") == pytest.approx(
         comparison.hazards["hazard_ratio"], abs=0.006
     )

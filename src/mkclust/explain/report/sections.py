@@ -26,6 +26,7 @@ from mkclust.explain.report.blocks import (
     Text,
 )
 from mkclust.explain.report.collect import ReportData
+from mkclust.explain.survival import SurvivalComparison
 from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.watch import steps
 
@@ -150,21 +151,7 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     for name, comparison in found.comparisons.items():
         beside: list[Block] = [Items(found.about_survival(name))]
         if len(comparison.hazards):
-            hazards = comparison.hazards
-            interval = [
-                f"{each.low:.2f} to {each.high:.2f}" for each in hazards.itertuples()
-            ]
-            beside.append(
-                Table(
-                    f"Hazard ratios ({name})",
-                    [
-                        Column("Compared", hazards["term"]),
-                        Column("Ratio", hazards["hazard_ratio"], ".2f"),
-                        Column("95% interval", interval),
-                        Column("p-value", hazards["p_value"], p_text),
-                    ],
-                )
-            )
+            beside.append(_table_of_hazards(name, comparison))
         yield Row([pictures[f"survival {name}"], Stack(beside)])
     beside = [each for name, each in pictures.items() if name.startswith("variable")]
     tests = found.table[found.table["reason"] == ""]
@@ -174,12 +161,12 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
             Column("Variable", tests["variable"]),
             Column("Test", tests["test"]),
             Column("Samples", tests["n_samples"], ",d"),
-            Column("Missing", tests["n_missing"], ",d"),
             Column("Statistic", tests["statistic"], ".4g"),
             Column("p-value", tests["p_value"], found.p_text),
-            Column("Adjusted", tests["p_adjusted"], found.adjusted_text),
+            Column("Adjusted p", tests["p_adjusted"], found.adjusted_text),
         ]
-        yield Row([*beside, Table("Variables against the clusters", columns)])
+        yield Row(beside)
+        yield Table("Variables against the clusters", columns)
         blocks.append(Text(found.about_p_values(), "quiet"))
     differences = found.differences
     if len(differences) and differences.shape[1] <= MOST_COLUMNS:
@@ -207,6 +194,26 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
             blocks.append(Table(f"Survival of two clusters ({name})", columns))
     blocks += [Text(sentence, "quiet") for sentence in found.untested]
     yield Fold("Values by cluster, pairs, and what was not tested", blocks)
+
+
+def _table_of_hazards(name: str, comparison: SurvivalComparison) -> Table:
+    """Return hazard ratios, with what they are adjusted for and how many samples."""
+    of = "unadjusted"
+    if comparison.adjusted_for:
+        of = f"adjusted for {join_words(comparison.adjusted_for)}"
+    samples = count(comparison.n_samples, "sample")
+    events = count(comparison.n_events, "event")
+    hazards = comparison.hazards
+    interval = [f"{each.low:.2f} to {each.high:.2f}" for each in hazards.itertuples()]
+    return Table(
+        f"Hazard ratios ({name}), {of}: {samples}, {events}",
+        [
+            Column("Compared", hazards["term"]),
+            Column("Ratio", hazards["hazard_ratio"], ".2f"),
+            Column("95% interval", interval),
+            Column("p-value", hazards["p_value"], p_text),
+        ],
+    )
 
 
 def _classes(data: ReportData, pictures: Pictures) -> Iterator[Block]:
