@@ -16,8 +16,6 @@ TEMPLATES = ROOT / "docs" / "templates"
 RESULTS = ROOT / "benchmarks" / "results"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-import numpy as np  # noqa: E402
-
 from sets import FAMILIES, REAL  # noqa: E402
 
 OURS = "AgreementKKM"
@@ -73,19 +71,15 @@ def without_clusters():
     return {"n_none": judged.count("none"), "n_without": len(judged)}
 
 
-def sizes_of(found):
-    """Yield the numbers of samples of all fits in a part of the results."""
-    if isinstance(found, dict):
-        for name, value in found.items():
-            if name == "n_samples":
-                yield from np.ravel(value)
-            else:
-                yield from sizes_of(value)
-
-
 def largest():
-    """Return the number of samples of the largest fit."""
-    return {"largest": in_words(int(max(sizes_of(read_json("scale.json")))))}
+    """Return the largest number of samples of a family, and the seconds they took."""
+    fits = read_json("neighborhoods.json")["sizes"]
+    size = max(fit["n"] for fit in fits)
+    seconds = [fit["seconds"] for fit in fits if fit["n"] == size]
+    return {
+        "largest": in_words(size),
+        "seconds": f"{max(seconds):.0f}",
+    }
 
 
 def numbers():

@@ -2,7 +2,7 @@
 4. Which method when
 ====================
 
-Fourteen methods share one interface. This lesson shows how they differ in practice: in
+All methods share one interface. This lesson shows how they differ in practice: in
 what they do with a noise view.
 """
 

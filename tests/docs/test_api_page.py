@@ -7,26 +7,39 @@ from pathlib import Path
 import pytest
 
 import mkclust
-from mkclust import datasets, exceptions, explain, fit, kernels, methods, metrics
+from mkclust import (
+    bench,
+    datasets,
+    exceptions,
+    explain,
+    fit,
+    kernels,
+    methods,
+    metrics,
+    plots,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "api" / "index.rst"
 
 
-def names_on_the_page() -> set[str]:
+def names_on_the_page() -> list[str]:
     """Return the full names that the page lists."""
-    names, module = set(), ""
+    names: list[str] = []
+    module = ""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"\.\. currentmodule:: (\S+)", line):
             module = found[1]
         elif found := re.match(r"(?:   |\.\. data:: )(\w+)$", line):
-            names.add(f"{module}.{found[1]}")
+            names.append(f"{module}.{found[1]}")
     return names
 
 
 PUBLIC = {
     mkclust: mkclust.__all__,
     kernels: [name for name in kernels.__all__ if name not in mkclust.__all__],
+    bench: bench.__all__,
     datasets: datasets.__all__,
+    plots: plots.__all__,
     exceptions: [name for name in vars(exceptions) if name.endswith("Warning")],
     explain: [name for name in explain.__all__ if name not in mkclust.__all__],
     fit: fit.__all__,
@@ -44,7 +57,12 @@ PUBLIC = {
 @pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
 def test_every_public_name_is_on_the_page_of_the_api(module):
     expected = {f"{module.__name__}.{name}" for name in PUBLIC[module]}
-    assert expected - names_on_the_page() == set()
+    assert expected - set(names_on_the_page()) == set()
+
+
+def test_no_name_is_on_the_page_twice():
+    names = names_on_the_page()
+    assert sorted(names) == sorted(set(names))
 
 
 def test_every_name_on_the_page_exists():
