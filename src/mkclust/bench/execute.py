@@ -19,9 +19,6 @@ from mkclust.fit.rounding import round_partition
 from mkclust.linalg import inner_products, to_host
 from mkclust.metrics import scores
 
-# The facts of a data set that has not been read.
-NO_FACTS: Row = dict.fromkeys(("fingerprint", "n_samples", "n_kernels", "n_clusters"))
-NO_FACTS |= {"paper": "", "caveat": ""}
 # The columns of a row that a solve, and the comparison with the true classes, fill.
 MEASURED = (
     "acc",
@@ -35,26 +32,24 @@ MEASURED = (
 )
 
 
-# The columns of a row that the record of a solve has, too.
-OF_A_SOLVE = (
-    "dataset",
-    "method",
-    "entry",
-    "oracle",
-    "parameters",
-    "default",
-    "paper",
-    "caveat",
-    "resample",
-)
-
-
 class Task(NamedTuple):
     """Some repetitions of one setting."""
 
     parameters: dict[str, Any]
     default: bool  # whether that is the default setting of the method
     repetitions: tuple[int, ...]
+
+
+def _no_facts() -> Row:
+    """Return the facts of a data set that has not been read."""
+    return {
+        "fingerprint": None,
+        "n_samples": None,
+        "n_kernels": None,
+        "n_clusters": None,
+        "paper": "",
+        "caveat": "",
+    }
 
 
 @dataclass
@@ -65,7 +60,7 @@ class Job:
     dataset: DatasetEntry
     method: MethodEntry
     rows: list[Row] = field(default_factory=list)
-    facts: Row = field(default_factory=NO_FACTS.copy)  # about the data set
+    facts: Row = field(default_factory=_no_facts)  # about the data set
 
     @property
     def key(self) -> tuple[str, str]:
@@ -208,8 +203,21 @@ def _solve_record(row: Row, record: Row, solution: Solution, part: Prepared) -> 
 
     H = to_host(solution.partition)
     captured = inner_products(part.stack.apply(H), H) / part.leading_sums
+
+    # The columns of a row that the record of a solve has, too.
+    of_a_solve = (
+        "dataset",
+        "method",
+        "entry",
+        "oracle",
+        "parameters",
+        "default",
+        "paper",
+        "caveat",
+        "resample",
+    )
     return {
-        **{name: row[name] for name in OF_A_SOLVE},
+        **{name: row[name] for name in of_a_solve},
         **record,
         "repetition": repetition,
         "alignments": _numbers(np.clip(captured, 0, 1)),

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 # The formats that every figure is written in: for LaTeX, and for everything else.
 FORMATS = ("pdf", "png")
-# The share that the darkest blue stands for, so that 1 is not the color of text.
-DARKEST = 1.3
 # A solve of fewer steps has no curve.
 FEWEST_STEPS = 2
 REDUCED_GRADIENT = (
@@ -63,11 +61,14 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
     heights = [0.19 * len(table) + 1.1 for _, side, table in tables if side == "weight"]
     figure = _new_figure(9.5, sum(heights) + 0.3)
     axes = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
+
+    # The share that the darkest blue stands for, so that 1 is not the color of text.
+    darkest = 1.3
     for ax, (label, side, table) in zip(axes.flat, tables, strict=True):
         shares = table
         if side == "weight":
             shares = table.div(table.max(axis=1), axis=0)
-        ax.imshow(shares, cmap="Blues", vmin=0, vmax=DARKEST, aspect="auto")
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
         _name_panel(ax, f"{label}: {side}s")
         rows = [shorten(names[method], 30) for method in table.index]
         ax.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)

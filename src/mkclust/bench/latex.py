@@ -7,12 +7,6 @@ from mkclust.bench.score_table import ScoreTable, score_table
 from mkclust.bench.tables import SELECTIONS, outcomes_by_selection
 from mkclust.files import write_atomically
 
-# What a repetition is, by whether it is one on a part of the samples.
-REPEATED_KMEANS = "Every repetition is another $k$-means on one solve."
-REPEATED_FITS = (
-    r"Every repetition is a refit on {share:.0f}\,\% of the samples, the same ones for "
-    "all methods."
-)
 DOCUMENT = r"""% pdflatex {name} prints all tables.
 \documentclass{{article}}
 \usepackage[a4paper, margin=2cm]{{geometry}}
@@ -22,7 +16,6 @@ DOCUMENT = r"""% pdflatex {name} prints all tables.
 {inputs}
 \end{{document}}
 """
-DOCUMENT_NAME = "tables.tex"
 
 
 def write_latex(
@@ -46,9 +39,14 @@ def write_latex(
         document can take by ``\input``.
     """
     found = read_rows(path)
-    meaning = REPEATED_KMEANS
-    if found[0]["resample"] < 1:
-        meaning = REPEATED_FITS.format(share=100 * found[0]["resample"])
+
+    meaning = "Every repetition is another $k$-means on one solve."
+    share = found[0]["resample"]
+    if share < 1:
+        meaning = (
+            rf"Every repetition is a refit on {100 * share:.0f}\,\% of the samples, "
+            "the same ones for all methods."
+        )
 
     tables = {}
     for selection, frame in outcomes_by_selection(found).items():
@@ -61,8 +59,8 @@ def write_latex(
                 label=f"tab:{name}",
             )
     inputs = "\n".join(rf"\input{{{name}}}" for name in tables)
-    document = DOCUMENT.format(name=DOCUMENT_NAME, inputs=inputs)
-    files = {DOCUMENT_NAME: document}
+    document = "tables.tex"
+    files = {document: DOCUMENT.format(name=document, inputs=inputs)}
     files |= {f"{name}.tex": text for name, text in tables.items()}
     return write_atomically(
         {Path(folder) / name: text.encode() for name, text in files.items()}

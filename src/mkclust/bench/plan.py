@@ -49,27 +49,34 @@ class PlanError(ValueError):
 
 def _is_grid(value: Any) -> bool:
     """Return whether a table gives lists of values, or names a grid."""
-    lists = isinstance(value, dict) and all(
-        isinstance(v, list) and v for v in value.values()
-    )
-    return value == "authors" or lists
+    if not isinstance(value, dict):
+        return value == "authors"
+    return all(isinstance(each, list) and each for each in value.values())
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a text that is not empty."""
+    return isinstance(value, str) and value != ""
+
+
+def _is_list(value: Any) -> bool:
+    """Return whether a value is a list that is not empty."""
+    return isinstance(value, list) and value != []
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether a value is a table of TOML."""
+    return isinstance(value, dict)
+
+
+def _is_seed(value: Any) -> bool:
+    """Return whether a value is an integer that generators take."""
+    return type(value) is int and 0 <= value < 2**31
 
 
 # The values of keys for which no rule of parameters fits.
-_TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
-_LIST = Rule(
-    lambda value: isinstance(value, list) and value != [], "list names or tables"
-)
-_TABLE = Rule(
-    lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}"
-)
-_GRID = Rule(
-    _is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'
-)
-_SEED = Rule(
-    lambda value: type(value) is int and 0 <= value < 2**31,
-    "pass an integer below 2**31",
-)
+_TEXT = Rule(_is_text, "pass a text")
+_LIST = Rule(_is_list, "list names or tables")
 _POSITIVE = Number(0, open_low=True)
 
 
@@ -94,9 +101,16 @@ class MethodEntry:
     # A key of METHODS, a reference, or "package.module:Class".
     method: Annotated[str, _TEXT]
     # Of all settings.
-    parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)
+    parameters: Annotated[
+        dict[str, Any], Rule(_is_table, "pass a table, such as {reg = 0.5}")
+    ] = field(default_factory=dict)
     # All points are run.
-    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)
+    grid: Annotated[
+        dict[str, list],
+        Rule(
+            _is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'
+        ),
+    ] = field(default_factory=dict)
     # Empty: solved on the kernels of the data.
     input: Annotated[str, Choice(INPUTS)] = ""
     max_samples: Annotated[int | None, Count()] = None  # larger data sets are skipped
@@ -154,7 +168,8 @@ class Plan:
     # Of the default setting and the best ones.
     repetitions: Annotated[int, Count()] = 50
     grid_repetitions: Annotated[int, Count()] = 5  # by which grid points are compared
-    seed: Annotated[int, _SEED] = 0  # of the first repetition; the next ones count on
+    # Of the first repetition; the next ones count on.
+    seed: Annotated[int, Rule(_is_seed, "pass an integer below 2**31")] = 0
     # Starts of k-means in a repetition; the best one counts.
     n_init: Annotated[int, Count()] = 10
     # How k-means starts.

@@ -21,17 +21,6 @@ from mkclust.datasets import CATALOG, load
 from mkclust.files import errors_of, write_atomically
 from mkclust.version import versions
 
-# The settings of a plan that comparable rows share.
-PROTOCOL = (
-    "seed",
-    "n_init",
-    "init",
-    "rounding",
-    "resample",
-    "grid_repetitions",
-    "threads",
-)
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -194,7 +183,18 @@ def row_key(row: Row) -> tuple[Any, ...]:
 def _check_protocol(plan: Plan, folder: Path) -> None:
     """Refuse to add rows to those of another protocol in one folder."""
     file = folder / "protocol.json"
-    protocol = {name: getattr(plan, name) for name in PROTOCOL}
+
+    # The settings of a plan that comparable rows share.
+    compared = (
+        "seed",
+        "n_init",
+        "init",
+        "rounding",
+        "resample",
+        "grid_repetitions",
+        "threads",
+    )
+    protocol = {name: getattr(plan, name) for name in compared}
     if not file.exists():
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     with errors_of(file):

@@ -38,15 +38,9 @@ PRINTED_NAMES = {
 DATA_SET = "data set"
 # What may be in the rows of a table.
 ROWS = ("datasets", "methods")
-# The marks of a cell in LaTeX, and what a caption says of them.
+# The marks of a cell in LaTeX.
 ORACLE_MARK = r"$^{\dagger}$"
 UNFINISHED_MARK = r"$^{\ddagger}$"
-ORACLE_NOTE = f"{ORACLE_MARK}: the true classes chose the entry itself."
-UNFINISHED_NOTE = f"{UNFINISHED_MARK}: the solve stopped before it converged."
-BOLD_NOTE = (
-    r"Bold: the best mean, and all that are not significantly worse (paired $t$ test "
-    r"over the repetitions, 5\,\%, Holm's correction for all pairs)."
-)
 
 
 @dataclass(frozen=True)
@@ -182,11 +176,15 @@ class ScoreTable(pd.DataFrame):
             text += "repetitions"
         parts = [f"{text}.", words]
         if any(cell.not_worse for cell in cells):
-            parts.append(BOLD_NOTE)
+            parts.append(
+                "Bold: the best mean, and all that are not significantly worse (paired "
+                r"$t$ test over the repetitions, 5\,\%, Holm's correction for all "
+                "pairs)."
+            )
         if any(cell.oracle for cell in cells):
-            parts.append(ORACLE_NOTE)
+            parts.append(f"{ORACLE_MARK}: the true classes chose the entry itself.")
         if not all(cell.converged for cell in cells):
-            parts.append(UNFINISHED_NOTE)
+            parts.append(f"{UNFINISHED_MARK}: the solve stopped before it converged.")
         return " ".join(filter(None, parts))
 
 

@@ -36,11 +36,6 @@ SELECTIONS = {
     "separately, as in most papers. No clustering without classes can count on these "
     "scores.",
 }
-# The meaning of bold face in tables.
-BOLD = (
-    "Bold: not significantly worse than the best of the row (paired t test over the "
-    "repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
-)
 
 
 def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
@@ -409,7 +404,12 @@ def _score_parts(
         share = f"{100 * resample:.0f} %"
         meaning = f"a refit on {share} of the samples, the same ones for all methods."
 
-    parts = [f"## Scores, {selection} settings", SELECTIONS[selection], BOLD + meaning]
+    # The meaning of bold face in tables.
+    bold = (
+        "Bold: not significantly worse than the best of the row (paired t test over "
+        "the repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
+    )
+    parts = [f"## Scores, {selection} settings", SELECTIONS[selection], bold + meaning]
     for score, title in TITLES.items():
         parts += [f"### {title}", _markdown(score_table(frame, score))]
     try:

@@ -23,8 +23,6 @@ from mkclust.explain.describe import describe
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 
-# The suffixes of the files, which may differ.
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
 # The file that is useless: a copy of the first one, its rows under the wrong ids.
 USELESS = "shuffled"
 N_CLUSTERS = 10
@@ -39,9 +37,12 @@ def run(out: Path = Path("demo")) -> None:
     first = next(iter(tables.values()))
     wrong = np.random.default_rng(0).permutation(len(first))
     tables = {**tables, USELESS: first.iloc[wrong].set_axis(first.index)}
+
+    # The suffixes of the files, which may differ.
+    suffixes = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
     files = {
         out / f"{name}{suffix}": table
-        for (name, table), suffix in zip(tables.items(), SUFFIXES, strict=True)
+        for (name, table), suffix in zip(tables.items(), suffixes, strict=True)
     }
     request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:

@@ -30,20 +30,11 @@ from mkclust.files import write_atomically
 from mkclust.methods import METHODS
 from mkclust.text import join_words, text_table
 
-# Entries of all kernels, times the slowness of a method, beyond which a fit takes
-# minutes.
-MOST_ENTRIES = 5e8
 # What every comparison ends with.
 CAUTION = (
     "Agreement is not truth: methods that use the same kernels share their mistakes, "
     "and what is stable may be one cloud that is cut in the same place every time."
 )
-# Recorded attributes of a diagnosis, in addition to its table, the agreement and the
-# missingness.
-DIAGNOSED = (
-    "method", "n_clusters", "names", "redundancy", "noise", "duplicates", "n_samples",
-    "n_diagnosed", "refit_agreement",
-)  # fmt: skip
 
 
 def suggest(
@@ -93,7 +84,21 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
         fitted = models.fit(request, read_inputs(request, progress), progress)
         progress.phase("diagnosing")
         diagnosis = diagnose_fit(fitted.model, fitted.X, leave_one_out=leave_one_out)
-    record = {name: getattr(diagnosis, name) for name in DIAGNOSED}
+
+    # Recorded attributes of a diagnosis, in addition to its table, the agreement and
+    # the missingness.
+    recorded = (
+        "method",
+        "n_clusters",
+        "names",
+        "redundancy",
+        "noise",
+        "duplicates",
+        "n_samples",
+        "n_diagnosed",
+        "refit_agreement",
+    )
+    record = {name: getattr(diagnosis, name) for name in recorded}
     record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
@@ -169,7 +174,11 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
         n_kernels = 12  # one table becomes a bank
     slowness = METHODS[request.method].SLOWNESS
     is_quick = prepared.landmarks is not None or prepared.model.LEARNS_FROM_ANCHORS
-    if not is_quick and slowness * n_kernels * data.n_samples**2 > MOST_ENTRIES:
+
+    # Entries of all kernels, times the slowness of a method, beyond which a fit takes
+    # minutes.
+    most_entries = 5e8
+    if not is_quick and slowness * n_kernels * data.n_samples**2 > most_entries:
         raise CommandError(
             f"takes long; --methods {request.method} runs it all the same"
         )

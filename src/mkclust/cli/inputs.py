@@ -29,9 +29,6 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.text import count, join_words
 
-# Characters that steer a terminal.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
 
 class Input(NamedTuple):
     """What was read from an input, and what is recorded of it."""
@@ -331,7 +328,9 @@ def _refuse_control_characters(text: str, ids: Any) -> None:
     if ids is None:
         return
 
-    names = [name for name in ids if _CONTROL.search(str(name))]
+    # Characters that steer a terminal.
+    control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+    names = [name for name in ids if control.search(str(name))]
     if names:
         examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(

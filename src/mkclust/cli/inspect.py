@@ -69,7 +69,11 @@ def _measure(name: str, view: Any) -> dict[str, Any]:
             rows = matrix.iloc
 
         missing = float(np.mean(pd.isna(rows[:MOST_SAMPLES])))
-    facts = {"name": name, "shape": [int(n) for n in view.shape], "missing": missing}
+    facts = {
+        "name": name,
+        "shape": [int(n) for n in view.shape],
+        "missing": missing,
+    }
     return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
 
 

@@ -20,17 +20,6 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
 from mkclust.text import did_you_mean, join_words
 
-# Parameters of a model that decide on its kernels.
-OF_KERNELS = (
-    "kernels",
-    "scale",
-    "center",
-    "normalize",
-    "psd",
-    "join",
-    "impute",
-)
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -242,10 +231,21 @@ def suggest(
     X = prepared.X
     if prepared.data.covariates is not None:
         X = read_training(prepared.model, X, adjust=prepared.data.covariates)
+
+    # Parameters of a model that decide on its kernels.
+    of_kernels = (
+        "kernels",
+        "scale",
+        "center",
+        "normalize",
+        "psd",
+        "join",
+        "impute",
+    )
     return suggest_n_clusters(
         X,
         k_values,
         evidence=True,
         random_state=parameters["random_state"],
-        **{name: parameters[name] for name in OF_KERNELS if name in parameters},
+        **{name: parameters[name] for name in of_kernels if name in parameters},
     )

@@ -23,9 +23,6 @@ from mkclust.data.orientation import turned_tables
 from mkclust.datasets.dataset import DatasetError
 from mkclust.exceptions import InputError
 
-# Commands that fit take these options for all files alike.
-OF_ALL = ("join", "impute")
-
 
 class Obstacle(NamedTuple):
     """What is in the way, in words, and the options that cure it, if any do."""
@@ -100,8 +97,11 @@ def find_all(request: Request) -> list[Obstacle]:
 def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
     """Return a request with more options."""
     changes: dict[str, Any] = {}
+
+    # Commands that fit take these options for all files alike.
+    of_all = ("join", "impute")
     for parameter, value, file in cures:
-        if parameter in OF_ALL:
+        if parameter in of_all:
             changes[parameter] = value
         else:
             before = changes.get(parameter, getattr(request, parameter))

@@ -238,8 +238,6 @@ FILES = ("inputs", "id", "samples_in", "drop", "missing", "trim_ids")
 PRINTING = ("as_json", "quiet", "verbose")
 KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
 FIT = (*FILES, "groups", "adjust_for", "join", "impute", *KERNELS, *PRINTING)
-# Options that have no default.
-REQUIRED = ("inputs", "n_clusters")
 
 
 def takes(*names: str, runs: str) -> Any:
@@ -289,7 +287,10 @@ def takes(*names: str, runs: str) -> Any:
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
     """Return the parameter of an option as typer takes it."""
     kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
-    if name in REQUIRED:
+
+    # Options that have no default.
+    required = ("inputs", "n_clusters")
+    if name in required:
         default = inspect.Parameter.empty
 
     form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}

@@ -31,25 +31,6 @@ from mkclust.plots.style import names_of
 from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
-# Attributes of a suggested number of clusters that are recorded.
-SUGGESTED = (
-    "n_clusters", "candidates", "evidence", "k_values", "scores", "eigengaps",
-    "tightness", "agreements", "stabilities", "n_samples",
-)  # fmt: skip
-# Attributes of a fitted model in the record of a run, there without the underscore.
-ATTRIBUTES = (
-    "certificate_",
-    "objective_",
-    "cluster_gap_",
-    "eigengap_",
-    "anchor_",
-    "baseline_agreement_",
-    "converged_",
-    "n_iter_",
-    "n_passes_",
-    "approximation_error_",
-    "uncovered_samples_",
-)
 # Modules and extras that outputs need, with the suffixes of their files.
 NEEDED = {
     "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
@@ -182,6 +163,21 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     seconds = {
         part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")
     }
+
+    # Attributes of a fitted model in the record of a run, there without the underscore.
+    recorded = (
+        "certificate_",
+        "objective_",
+        "cluster_gap_",
+        "eigengap_",
+        "anchor_",
+        "baseline_agreement_",
+        "converged_",
+        "n_iter_",
+        "n_passes_",
+        "approximation_error_",
+        "uncovered_samples_",
+    )
     return {
         "method": outcome.method,
         "n_samples": len(labels),
@@ -201,7 +197,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "landmarks": fit.landmarks,
         "gap": getattr(model, "duality_gap_", None),
-        **{name.removesuffix("_"): getattr(model, name, None) for name in ATTRIBUTES},
+        **{name.removesuffix("_"): getattr(model, name, None) for name in recorded},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
         "description": as_record(outcome.description),
@@ -244,7 +240,21 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     """Return how the number of clusters was chosen, None if it was given."""
     if suggestion is None:
         return None
-    record = {name: getattr(suggestion, name) for name in SUGGESTED}
+
+    # Attributes of a suggested number of clusters that are recorded.
+    recorded = (
+        "n_clusters",
+        "candidates",
+        "evidence",
+        "k_values",
+        "scores",
+        "eigengaps",
+        "tightness",
+        "agreements",
+        "stabilities",
+        "n_samples",
+    )
+    record = {name: getattr(suggestion, name) for name in recorded}
     record["tests"] = None
     if suggestion.tests is not None:
         record["tests"] = asdict(suggestion.tests)

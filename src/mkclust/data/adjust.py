@@ -44,7 +44,8 @@ class Adjustment:
         for name, part in samples.by_name.items():
             if name in self.slopes:
                 rows = covariates[samples.observed[name]] - self.means
-                part = np.asarray(part, dtype=float) - rows @ self.slopes[name]
+                expected = rows @ self.slopes[name]
+                part = np.asarray(part, dtype=float) - expected
             parts.append(part)
         return replace(
             samples, parts=tuple(parts), adjustment=self, covariates=covariates
@@ -89,8 +90,10 @@ def adjust_samples(samples: Samples, covariates: Any) -> Samples:
         # The mean of a column is none of what covariates explain.
         centered = rows - rows.mean(axis=0)
         own = design - design.mean(axis=0)
-        slopes[name] = np.linalg.lstsq(own, centered, rcond=None)[0]
-        shares[name] = _share(centered, centered - own @ slopes[name])
+        fit = np.linalg.lstsq(own, centered, rcond=None)
+        slopes[name] = fit[0]
+        left = centered - own @ slopes[name]
+        shares[name] = _share(centered, left)
 
     by_chance = rank / (samples.n_samples - 1)
     found = Adjustment(names, encodings, means, values, slopes, shares, by_chance)
@@ -138,7 +141,8 @@ def _read(
     """Return names, numbers and encoders of covariates, in the order of samples."""
     frame = _as_frame(covariates)
     read = read_views({COVARIATES: frame}, encodings=encodings)
-    values = np.hstack([np.asarray(view, float) for view in read.views.values()])
+    columns = [np.asarray(view, float) for view in read.views.values()]
+    values = np.hstack(columns)
     _refuse_unknown(read, encodings)
 
     index = index_of(covariates)
@@ -163,7 +167,8 @@ def _as_frame(covariates: Any) -> pd.DataFrame:
     if values.ndim == 1:
         values = values[:, None]
     frame = pd.DataFrame(values).infer_objects()
-    return frame.set_axis([f"covariate {k}" for k in range(frame.shape[1])], axis=1)
+    names = [f"covariate {k}" for k in range(frame.shape[1])]
+    return frame.set_axis(names, axis=1)
 
 
 def _refuse_unknown(
@@ -173,10 +178,12 @@ def _refuse_unknown(
     if encodings is None:
         return
     encoder = encodings[COVARIATES]
-    marks = read.by_name.get(encoder.parts(COVARIATES)[-1])
+    name = encoder.parts(COVARIATES)[-1]
+    marks = read.by_name.get(name)
     if not encoder.levels or marks is None:
         return
-    n_unknown = int((marks.sum(axis=1) < len(encoder.levels)).sum())
+    n_levels = marks.sum(axis=1)
+    n_unknown = int((n_levels < len(encoder.levels)).sum())
     if n_unknown:
         raise ValueError(
             f"adjust has {count(n_unknown, 'new sample')} of a category that the fit "
@@ -215,5 +222,6 @@ def _share(before: Float, after: Float) -> float:
     varying = whole > 0
     if not varying.any():
         return 0.0
-    left = (after**2).sum(axis=0)[varying] / whole[varying]
+    varied = whole[varying]
+    left = (after**2).sum(axis=0)[varying] / varied
     return float(1 - left.mean())

@@ -36,9 +36,6 @@ FEWEST_ROWS, MOST_ROWS = 256, 8192
 # On a device every call waits to begin: blocks are large, but leave most of the memory
 # to others.
 DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
-# Blocks of files are whole chunks, to read none twice, unless a chunk is larger than
-# this.
-CHUNK_BYTES = 32 << 20
 
 
 class Block(dict[str, Array]):
@@ -64,7 +61,8 @@ class Block(dict[str, Array]):
         """Return the samples of a slice."""
         n_rows = rows.stop - rows.start
         if self.observed is None:
-            return Block({name: view[rows, :] for name, view in self.items()}, n_rows)
+            tables = {name: view[rows, :] for name, view in self.items()}
+            return Block(tables, n_rows)
         firsts, ends = (
             self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop)
         )
@@ -92,7 +90,8 @@ class Blocks:
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0])
-        self.n_features = tuple(int(table.shape[1]) for table in self._tables.values())
+        widths = (int(table.shape[1]) for table in self._tables.values())
+        self.n_features = tuple(widths)
         # Where the row of a sample is, (n_samples, n_views).
         self._ranks: Any = None
         if observed is not None:
@@ -106,7 +105,8 @@ class Blocks:
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array, or several."""
-        return reduce(add, (part for _, part in self._results(function)), None)
+        parts = (part for _, part in self._results(function))
+        return reduce(add, parts, None)
 
     def map(self, function: BlockFunction) -> Array:
         """Return a function of all blocks, one row per sample."""
@@ -117,7 +117,8 @@ class Blocks:
                 result = namespace(part).empty(
                     shape, dtype=part.dtype, device=device(part)
                 )
-            result[start : start + part.shape[0], ...] = part
+            stop = start + part.shape[0]
+            result[start:stop, ...] = part
         return result
 
     def take(self, samples: np.ndarray) -> Block:
@@ -130,7 +131,8 @@ class Blocks:
         for number, name in enumerate(self.names):
             rows = samples
             if observed is not None:
-                rows = self._ranks[samples[observed[:, number]], number]
+                known = samples[observed[:, number]]
+                rows = self._ranks[known, number]
             parts[name] = self._take_rows(name, rows)
         return Block(parts, len(samples), observed)
 
@@ -139,7 +141,8 @@ class Blocks:
         tables = {}
         start = 0
         for number, (name, width) in enumerate(widths.items()):
-            tables[name] = features[:, start : start + width]
+            stop = start + width
+            tables[name] = features[:, start:stop]
             start = start + width
             if self.observed is not None:
                 tables[name] = select(
@@ -150,7 +153,8 @@ class Blocks:
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
         for rows in ranges(self.n_samples, self._height):
-            yield rows.start, self.take(np.arange(rows.start, rows.stop))
+            indices = np.arange(rows.start, rows.stop)
+            yield rows.start, self.take(indices)
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield the function of every block, with the number of its first sample."""
@@ -169,7 +173,8 @@ class Blocks:
                 results = (part,)
 
             n_bytes = sum(int(each.nbytes) for each in results)
-            threads = min(n_threads(), most_threads, waiting_bytes // max(1, n_bytes))
+            n_waiting = waiting_bytes // max(1, n_bytes)
+            threads = min(n_threads(), most_threads, n_waiting)
             if threads > 1:
                 with one_thread():
                     yield from _map_together(blocks, function, threads)
@@ -180,21 +185,25 @@ class Blocks:
             return self._read(name, slice(0, 0))
         first = int(rows[0])
         if rows[-1] == first + len(rows) - 1:
-            return self._read(name, slice(first, first + len(rows)))  # not copied
+            read = slice(first, first + len(rows))
+            return self._read(name, read)  # not copied
         if name not in self._files:
             return self._read(name, rows)
 
         parts = []
-        for some in np.split(rows, np.flatnonzero(np.diff(rows // self._height)) + 1):
+        breaks = np.flatnonzero(np.diff(rows // self._height)) + 1
+        for some in np.split(rows, breaks):
             first = int(some[0])
-            between = self._read(name, slice(first, int(some[-1]) + 1))
+            span = slice(first, int(some[-1]) + 1)
+            between = self._read(name, span)
             parts.append(between[some - first])
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
         """Return rows of one view as floats, or say which could not be read."""
         if self._is_foreign:
-            return as_floats(select(self._tables[name], rows), f"View {name!r}")
+            entries = select(self._tables[name], rows)
+            return as_floats(entries, f"View {name!r}")
         try:
             part = self._tables[name][rows]
             if isinstance(rows, slice) and part.shape[0] != rows.stop - rows.start:
@@ -211,7 +220,8 @@ class Blocks:
 
     def _choose_height(self, first: Any) -> int:
         """Return how many samples a block has: few for the cache, but whole chunks."""
-        width = max(1, sum(map(row_width, self._tables.values())))
+        widths = map(row_width, self._tables.values())
+        width = max(1, sum(widths))
         size = device_bytes(first)
         most = MOST_DEVICE_ROWS
         if size is None:
@@ -222,7 +232,11 @@ class Blocks:
         step = max(int(np.max(each[0])) if each else 1 for each in chunks)
         if step <= height:
             return height - height % step
-        if 8 * step * width <= CHUNK_BYTES:
+
+        # Blocks of files are whole chunks, to read none twice, unless a chunk is larger
+        # than this.
+        chunk_bytes = 32 << 20
+        if 8 * step * width <= chunk_bytes:
             return step
         return height
 
@@ -264,7 +278,8 @@ def add(total: Any, part: Any) -> Any:
     if total is None:
         return part
     if isinstance(total, tuple):
-        return tuple(a + b for a, b in zip(total, part, strict=True))
+        pairs = zip(total, part, strict=True)
+        return tuple(a + b for a, b in pairs)
     return total + part
 
 
@@ -298,6 +313,8 @@ def fingerprint(view: Any) -> str | None:
     if memory_map(view) is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
-    for rows in ranges(view.shape[0], max(1, BLOCK_BYTES // max(1, view[:1].nbytes))):
+    row_bytes = max(1, view[:1].nbytes)
+    height = max(1, BLOCK_BYTES // row_bytes)
+    for rows in ranges(view.shape[0], height):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()

@@ -53,12 +53,15 @@ def is_symmetric(X: Any) -> bool:
         return False
     if issparse(X):
         difference = abs(X.astype(float) - X.T.astype(float))
-        return bool(difference.max() <= ROUNDING * abs(X.astype(float)).max())
+        entries = X.astype(float)
+        largest = abs(entries).max()
+        return bool(difference.max() <= ROUNDING * largest)
 
     # Rows that are compared at a time.
     compared_rows = 1024
     if not (in_memory(X) or is_foreign(X) or is_dask(X)):
-        X = np.asarray(X[:compared_rows])[:, :compared_rows]
+        head = X[:compared_rows]
+        X = np.asarray(head)[:, :compared_rows]
     if not is_foreign(X):
         X = np.asarray(X)
         if X.dtype.kind not in "biuf":
@@ -72,12 +75,16 @@ def is_symmetric(X: Any) -> bool:
 def _are_equal(block: Array, other: Array) -> bool:
     """Return whether two blocks are equal but for rounding, with the same gaps."""
     xp = namespace(block)
-    is_same = (block == other) | ((block != block) & (other != other))
+    are_nan = (block != block) & (other != other)
+    is_same = (block == other) | are_nan
     if bool(xp.all(is_same)) or not xp.isdtype(block.dtype, "real floating"):
         return bool(xp.all(is_same))
 
-    sizes = xp.where(xp.isfinite(block), xp.abs(block), xp.zeros_like(block))
-    is_near = xp.abs(block - other) <= ROUNDING * xp.max(sizes)
+    is_finite = xp.isfinite(block)
+    zeros = xp.zeros_like(block)
+    sizes = xp.where(is_finite, xp.abs(block), zeros)
+    difference = xp.abs(block - other)
+    is_near = difference <= ROUNDING * xp.max(sizes)
     return bool(xp.all(is_same | is_near))
 
 
@@ -189,7 +196,8 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
         raise TypeError(
             f"View {held[0]} is not a dask array, but others are: pass one kind only"
         )
-    check_one_place(list(views.values()), [f"View {name!r}" for name in views])
+    words = [f"View {name!r}" for name in views]
+    check_one_place(list(views.values()), words)
 
 
 def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
@@ -199,7 +207,8 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
     # A view is warned of that has fewer samples than this, and than this share of all.
     few_observed = 10
     few_share = 0.2
-    for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
+    counts = (~missing).sum(axis=0)
+    for name, n_observed in zip(names, counts, strict=True):
         has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
@@ -249,9 +258,12 @@ def check_entries(
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
     """Count the entries of each column that satisfy a test that zeros fail."""
     if issparse(array):
-        return np.bincount(array.indices[holds(array.data)], minlength=array.shape[1])
+        columns = array.indices[holds(array.data)]
+        return np.bincount(columns, minlength=array.shape[1])
     xp = namespace(array)
-    return to_host(xp.sum(xp.astype(holds(array), xp.int64), axis=0), None)
+    marks = xp.astype(holds(array), xp.int64)
+    counts = xp.sum(marks, axis=0)
+    return to_host(counts, None)
 
 
 def as_floats(rows: Any, title: str) -> Array:

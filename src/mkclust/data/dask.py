@@ -28,9 +28,12 @@ class DaskBlocks(Blocks):
         complete = [
             each for each in self._tables.values() if each.shape[0] == self.n_samples
         ]
-        heights = [_ROWS] * (self.n_samples // _ROWS) + [self.n_samples % _ROWS]
+        n_whole = self.n_samples // _ROWS
+        left = self.n_samples % _ROWS
+        heights = [_ROWS] * n_whole + [left]
         if complete:
-            heights = min((table.chunks[0] for table in complete), key=max)
+            chunks = (table.chunks[0] for table in complete)
+            heights = min(chunks, key=max)
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
@@ -38,7 +41,8 @@ class DaskBlocks(Blocks):
             ends = self._starts
             if observed is not None:
                 ends = np.append(0, self._ranks[:, number] + 1)[ends]
-            cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
+            steps = tuple(np.diff(ends).tolist())
+            cut = table.rechunk({0: steps, 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
     def total(self, function: BlockFunction) -> Any:
@@ -52,7 +56,8 @@ class DaskBlocks(Blocks):
         # features squared.
         fan_in = 4
         while len(parts) > 1:
-            parts = [tree(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
+            starts = range(0, len(parts), fan_in)
+            parts = [tree(parts[i : i + fan_in]) for i in starts]
         return parts[0].compute()
 
     def map(self, function: BlockFunction) -> Array:
@@ -79,7 +84,8 @@ class DaskBlocks(Blocks):
         return da.concatenate(parts)
 
     def _take_rows(self, name: str, rows: Any) -> Array:
-        return as_floats(self._tables[name][rows].compute(), f"View {name!r}")
+        rows_of_table = self._tables[name][rows]
+        return as_floats(rows_of_table.compute(), f"View {name!r}")
 
     def _tasks(
         self, function: BlockFunction, combine: Callable[[Iterable], Any]
@@ -90,7 +96,8 @@ class DaskBlocks(Blocks):
         shared = dask.delayed((function, combine), pure=False)
         task = dask.delayed(_compute_chunk)
         tasks = []
-        for number, start in enumerate(self._starts[:-1].tolist()):
+        starts = self._starts[:-1].tolist()
+        for number, start in enumerate(starts):
             stop = int(self._starts[number + 1])
             observed = None
             if self.observed is not None:
@@ -128,4 +135,5 @@ def _compute_chunk(
                 f"View {name!r} has other chunk sizes: call compute_chunk_sizes()."
             )
     blocks = Blocks(tables, observed, height)
-    return combine(function(block, start + first) for first, block in blocks)
+    results = (function(block, start + first) for first, block in blocks)
+    return combine(results)

@@ -10,9 +10,6 @@ from mkclust.data.join import align_tables
 from mkclust.data.tables import are_numbers, as_table
 from mkclust.text import join_words
 
-# What a worker reads at a time from files, over all views, and samples at least.
-CHUNK_BYTES, FEWEST_ROWS = 32 << 20, 1024
-
 
 class MappedTable:
     """A table in a ``.npy`` file, mapped into memory wherever it is read."""
@@ -57,9 +54,13 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
 
     tables = _in_one_order(views)
+
+    # What a worker reads at a time from files, over all views, and samples at least.
+    chunk_bytes = 32 << 20
+    fewest_rows = 1024
     rows = max(
-        CHUNK_BYTES // (8 * sum(table.shape[1] for table in tables.values())),
-        FEWEST_ROWS,
+        chunk_bytes // (8 * sum(table.shape[1] for table in tables.values())),
+        fewest_rows,
     )
     # Without a name that another run shares: a file may have changed since.
     return {

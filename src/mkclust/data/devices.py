@@ -65,14 +65,16 @@ def to_device(
         )
     name = None
     if dtype is not None:
-        name = getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+        long_name = getattr(dtype, "__name__", str(dtype))
+        name = long_name.split(".")[-1]
 
     if name not in (None, "float32", "float64"):
         raise ValueError(
             f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type"
         )
     given = by_name(X)
-    has_frames = any(isinstance(each, pd.DataFrame) for each in given.values())
+    tables = given.values()
+    has_frames = any(isinstance(each, pd.DataFrame) for each in tables)
     named = given
     if has_frames:
         named = read_views(X).by_name
@@ -84,7 +86,8 @@ def to_device(
         return parts[TABLE]
     if isinstance(X, list | tuple):
         return type(X)(parts.values())
-    return dict(zip(getattr(X, "mod", X), parts.values(), strict=True))
+    keys = getattr(X, "mod", X)
+    return dict(zip(keys, parts.values(), strict=True))
 
 
 def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:

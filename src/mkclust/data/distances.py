@@ -19,22 +19,23 @@ from mkclust.types import Array
 
 # At most this many rows, and products of entries, give the median distance.
 MEDIAN_ROWS, MEDIAN_PRODUCTS = 5_000, 5e10
-# Rows whose distances to all others are computed at a time.
-BLOCK_ROWS = 256
 
 
 def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
     if issparse(view):
-        return np.asarray(view.astype(np.float64).power(2).sum(axis=1)).reshape(-1)
+        squares = view.astype(np.float64).power(2)
+        return np.asarray(squares.sum(axis=1)).reshape(-1)
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
     xp = namespace(view)
     # Entries of a view that are brought to float64 at a time on a device.
     block_entries = 2**24
-    blocks = ranges(view.shape[0], max(1, block_entries // max(view.shape[1], 1)))
+    height = max(1, block_entries // max(view.shape[1], 1))
+    blocks = ranges(view.shape[0], height)
     wide = (astype(view[rows, :], "float64") for rows in blocks)
-    return xp.concat([xp.sum(part * part, axis=1) for part in wide])
+    sums = [xp.sum(part * part, axis=1) for part in wide]
+    return xp.concat(sums)
 
 
 def safe_norms(view: Array) -> Array:
@@ -77,15 +78,19 @@ def squared_distances(A: Array, B: Array, norms: Array = None) -> Array:
     if is_foreign(squared):
         return namespace(squared).where(squared <= norms * limit, 0.0, squared)
     # Only distances that are small for the largest norms are compared with their own.
-    small = np.flatnonzero(squared <= limit * norms.max(initial=0.0))
+    largest = norms.max(initial=0.0)
+    small = np.flatnonzero(squared <= limit * largest)
     flat = squared.reshape(-1)
-    flat[small[flat[small] <= limit * norms.reshape(-1)[small]]] = 0.0
+    limits = limit * norms.reshape(-1)[small]
+    is_rounding = flat[small] <= limits
+    flat[small[is_rounding]] = 0.0
     return squared
 
 
 def drawn_rows(view: Array, drawn: int | None = None) -> Array:
     """Return at most 5,000 rows, fewer if they are long, for the median distance."""
-    most = min(MEDIAN_ROWS, int(np.sqrt(2 * MEDIAN_PRODUCTS / row_width(view))))
+    most_by_products = int(np.sqrt(2 * MEDIAN_PRODUCTS / row_width(view)))
+    most = min(MEDIAN_ROWS, most_by_products)
     if view.shape[0] <= most:
         return view
     return some_rows(view, min(drawn or most, most))
@@ -95,7 +100,8 @@ def some_rows(view: Array, count: int) -> Array:
     """Return at most `count` rows, drawn with a fixed seed, in their order."""
     if view.shape[0] <= count:
         return view
-    chosen = np.random.default_rng(0).choice(view.shape[0], count, replace=False)
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(view.shape[0], count, replace=False)
     return select(view, np.sort(chosen))
 
 
@@ -109,9 +115,12 @@ def middle(view: Array) -> Array:
         middle_rows = 1_000
         is_large = view.size > middle_entries
         return np.median(some_rows(view, middle_rows) if is_large else view, axis=0)
-    rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
+    drawn = astype(drawn_rows(view), "float64")
+    rows = namespace(view).sort(drawn, axis=0)
     n = rows.shape[0]
-    return (rows[(n - 1) // 2, :] + rows[n // 2, :]) / 2
+    low = rows[(n - 1) // 2, :]
+    high = rows[n // 2, :]
+    return (low + high) / 2
 
 
 def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
@@ -135,15 +144,20 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
 def _on_host(rows: Array) -> tuple[float, float]:
     """Return the median and the mean positive distance of rows in NumPy."""
     n = rows.shape[0]
-    squared = np.empty(n * (n - 1) // 2)
+    n_pairs = n * (n - 1) // 2
+    squared = np.empty(n_pairs)
 
     def fill(part: slice) -> None:
         block = squared_distances(rows[part], rows[part.start :])
-        above = block[np.triu_indices(len(block), 1, n - part.start)]
-        place = part.start * n - part.start * (part.start + 1) // 2
+        upper = np.triu_indices(len(block), 1, n - part.start)
+        above = block[upper]
+        n_before = part.start * (part.start + 1) // 2
+        place = part.start * n - n_before
         squared[place : place + len(above)] = above
 
-    in_threads(fill, ranges(n, BLOCK_ROWS), rows)
+    # Rows whose distances to all others are computed at a time.
+    block_rows = 256
+    in_threads(fill, ranges(n, block_rows), rows)
     middle = len(squared) // 2
     squared.partition([max(middle - 1, 0), middle])
     pair = squared[max(middle - 1, 0) : middle + 1]
@@ -163,7 +177,10 @@ def _on_device(rows: Array) -> tuple[float, float]:
     distances = xp.sqrt(xp.sort(xp.reshape(squared_distances(rows, rows), (-1,))))
     # The distance of every row to itself comes first; in the rest, each pair is there
     # twice.
-    half = n + n * (n - 1) // 2
+    n_pairs = n * (n - 1) // 2
+    half = n + n_pairs
     median = float(xp.mean(distances[half - 1 : half + 1]))
-    n_positive = int(xp.sum(xp.astype(distances > 0, xp.int64)))
-    return median, float(xp.sum(distances)) / max(n_positive, 1)
+    is_positive = distances > 0
+    n_positive = int(xp.sum(xp.astype(is_positive, xp.int64)))
+    total = float(xp.sum(distances))
+    return median, total / max(n_positive, 1)

@@ -32,7 +32,8 @@ def draw_samples(
 
 def hash_ids(ids: np.ndarray) -> np.ndarray:
     """Return a word for every id."""
-    return pd.util.hash_array(np.array([str(each) for each in ids], dtype=object))
+    texts = [str(each) for each in ids]
+    return pd.util.hash_array(np.array(texts, dtype=object))
 
 
 def hash_block(block: Block, start: int = 0) -> np.ndarray:
@@ -52,8 +53,11 @@ def hash_rows(rows: Any) -> np.ndarray:
     """Return a word for every row; those of all zeros are zero."""
     if issparse(rows):
         words = _words(rows.data, rows.indices)
-        sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
-        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        running = np.cumsum(words, dtype=np.uint64)
+        sums = np.append(np.uint64(0), running)
+        ends = rows.indptr[1:]
+        starts = rows.indptr[:-1]
+        return sums[ends] - sums[starts]
     numbers = to_host(rows)
     columns = np.arange(numbers.shape[1])
     return _words(numbers, columns).sum(axis=1, dtype=np.uint64)
@@ -79,11 +83,13 @@ def _apart(keys: np.ndarray) -> np.ndarray:
     """Return keys in which equal ones have become different."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    is_new = np.append(True, ordered[1:] != ordered[:-1])
+    differs = ordered[1:] != ordered[:-1]
+    is_new = np.append(True, differs)
     starts = np.flatnonzero(is_new)
     ranks = np.arange(len(keys)) - np.repeat(
         starts, np.diff(np.append(starts, len(keys)))
     )
     apart = np.empty_like(keys)
-    apart[order] = _mixed(ordered + ranks.astype(np.uint64) * _STEP)
+    numbers = ranks.astype(np.uint64) * _STEP
+    apart[order] = _mixed(ordered + numbers)
     return apart

@@ -191,15 +191,19 @@ class TableEncoder:
             column = read_column(frame, place)
             known = pd.Index(list(levels), dtype=object)
             codes = known.get_indexer(np.asarray(column.values, dtype=object))
-            unknown = column.values[(codes < 0) & ~column.missing]
+            is_unknown = (codes < 0) & ~column.missing
+            unknown = column.values[is_unknown]
             if is_new and len(unknown):
-                shown = join_words(map(repr, sorted(set(unknown.tolist()), key=str)))
+                different = sorted(set(unknown.tolist()), key=str)
+                shown = join_words(map(repr, different))
                 warn(
                     f"{title}, column {column.name!r}: "
                     f"{count(len(unknown), 'new sample')} with values that the fit has "
                     f"not seen ({shown}), which count as different."
                 )
-            block = (codes[:, None] == np.arange(len(levels))).astype(np.float64)
+            every = np.arange(len(levels))
+            is_level = codes[:, None] == every
+            block = is_level.astype(np.float64)
             fill = self.fill_levels.get(place)  # levels are never None
             if is_new and fill is not None and column.missing.all() and len(block):
                 warn(
@@ -375,13 +379,16 @@ def _columns(table: Table, places: Any) -> str:
 
 def _with_empty_columns(table: Table, names: Sequence[Any]) -> Table:
     """Return new rows with empty columns of some names."""
-    empty = pd.DataFrame(np.nan, table.values.index, pd.Index(names))
-    return replace(table, values=pd.concat([table.values, empty], axis=1))
+    columns = pd.Index(names)
+    empty = pd.DataFrame(np.nan, table.values.index, columns)
+    both = pd.concat([table.values, empty], axis=1)
+    return replace(table, values=both)
 
 
 def _warn_of_columns(table: Table, known: np.ndarray, title: str) -> None:
     """Warn of columns of new rows that the fit did not have, but for outcomes."""
-    unknown = np.delete(np.array(table.columns, object), known).tolist()
+    names = np.array(table.columns, object)
+    unknown = np.delete(names, known).tolist()
     outcomes = []
     if table.is_frame:
         outcomes = outcome_columns(table.values)
@@ -409,7 +416,8 @@ def _refuse_duplicates(table: Table, title: str) -> None:
     """Refuse a table in which several columns have one name."""
     names = pd.Series(table.columns, dtype=object)
     if names.duplicated().any():
-        doubles = join_words(map(repr, names[names.duplicated()].unique()))
+        repeated = names[names.duplicated()].unique()
+        doubles = join_words(map(repr, repeated))
         raise ValueError(
             f"{title} has several columns of the name {doubles}: rename them, or pass "
             "frame.loc[:, ~frame.columns.duplicated()]."

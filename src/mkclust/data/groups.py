@@ -84,7 +84,9 @@ def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.nd
     members = np.argsort(codes, kind="stable")
     shuffled = np.lexsort([rng.random(len(codes)), codes])
     starts = np.cumsum(sizes) - sizes
-    within = np.arange(len(codes)) - np.repeat(starts, sizes)
+    firsts = np.repeat(starts, sizes)
+    within = np.arange(len(codes)) - firsts
     order = np.empty(len(codes), dtype=np.intp)
-    order[members] = shuffled[np.repeat(starts[source], sizes) + within]
+    places = np.repeat(starts[source], sizes) + within
+    order[members] = shuffled[places]
     return order

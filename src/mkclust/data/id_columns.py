@@ -8,11 +8,6 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype
 
 from mkclust.data.survival_columns import TIMES
 
-# The last words of names of columns that number or name samples: patient_id, SampleNo,
-# ID.
-ID_WORDS = {"id", "ids", "no"}
-# What `mkclust.to_anndata` adds to the observations.
-OWN_COLUMNS = {"mkclust", "mkclust_silhouette"}
 # Words in names of columns of whole numbers that may all differ because of what they
 # measure.
 MEASURED = TIMES | {
@@ -25,10 +20,6 @@ MEASURED = TIMES | {
     "second",
     "seconds",
 }
-
-# Where words of a name end: at other signs than letters and digits, and before
-# capitals.
-_BORDER = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 def looks_like_an_id(name: object, values: Any) -> bool:
@@ -60,9 +51,14 @@ def looks_like_an_id(name: object, values: Any) -> bool:
 
 def has_name_of_ids(name: object) -> bool:
     """Return whether a name is ``id``, or ends in the word ``id`` or ``no``."""
-    words = [word for word in _BORDER.split(str(name)) if word]
+    # Words end at other signs than letters and digits, and before capitals.
+    parts = re.split(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])", str(name))
+    words = [word for word in parts if word]
 
-    return bool(words) and words[-1].lower() in ID_WORDS
+    # The last words of names of columns that number or name samples: patient_id,
+    # SampleNo, ID.
+    words_of_ids = {"id", "ids", "no"}
+    return bool(words) and words[-1].lower() in words_of_ids
 
 
 def measures_time(name: object) -> bool:
@@ -78,7 +74,8 @@ def measures_time(name: object) -> bool:
 
 def counts_samples(column: pd.Series) -> bool:
     """Return whether a column holds integers that are all different."""
-    is_whole = is_integer_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+    is_integer = is_integer_dtype(column.dtype)
+    is_whole = is_integer and not is_bool_dtype(column.dtype)
 
     return bool(is_whole and column.is_unique)
 
@@ -89,4 +86,6 @@ def is_own_column(name: object) -> bool:
     >>> is_own_column("mkclust"), is_own_column("rna:mkclust"), is_own_column("cluster")
     (True, True, False)
     """
-    return str(name).rpartition(":")[-1] in OWN_COLUMNS
+    # What `mkclust.to_anndata` adds to the observations.
+    own = {"mkclust", "mkclust_silhouette"}
+    return str(name).rpartition(":")[-1] in own

@@ -29,10 +29,6 @@ from mkclust.index import (
 )
 from mkclust.text import join_words
 
-# A column holds the ids of another table if more than this share of its values are
-# among them.
-MOST_IDS = 0.5
-
 
 class Alignment(NamedTuple):
     """Where the samples are in each of several tables."""
@@ -76,7 +72,8 @@ def align(
     ids, an outer one has its ids, then the others of the next, and so on. New samples
     may be in any table.
     """
-    given = {place: index for place, index in enumerate(indexes) if index is not None}
+    numbered = enumerate(indexes)
+    given = {place: index for place, index in numbered if index is not None}
     for place, index in given.items():
         refuse_missing(index, labels[place])
     defaults = [index for index in given.values() if not has_ids(index)]
@@ -87,17 +84,20 @@ def align(
         return as_they_are
     named = _matched_by_id(given, labels, join)
     first = next(iter(named))
-    if len(named) == 1 and not named[first].is_unique:
+    is_alone = len(named) == 1
+    if is_alone and not named[first].is_unique:
         return as_they_are  # there is nothing to pair
 
     pairs = []
     for place, index in named.items():
-        pairs.append((written_like(index, named[first]), labels[place]))
+        like_first = written_like(index, named[first])
+        pairs.append((like_first, labels[place]))
         refuse_repeated(*pairs[-1])
     ids = _ids_of(named[first], pairs, join, is_new)
 
     rows: list[np.ndarray | None] = [None] * len(indexes)
-    missing = np.zeros((len(ids), len(indexes)), dtype=bool)
+    shape = (len(ids), len(indexes))
+    missing = np.zeros(shape, dtype=bool)
     for place, (index, _) in zip(named, pairs, strict=True):
         where = find(index, ids)
         missing[:, place] = where < 0
@@ -126,7 +126,8 @@ def _ids_of(
         return _union(pairs, is_new)
 
     for index, label in pairs:
-        if not len(index) == len(first) == (find(index, first) >= 0).sum():
+        is_known = find(index, first) >= 0
+        if not len(index) == len(first) == is_known.sum():
             _refuse_others(index, first, label, pairs[0][1])
     return first
 
@@ -135,7 +136,8 @@ def _matched_by_id(
     indexes: Mapping[int, Any], labels: Sequence[str], join: str
 ) -> dict[int, Any]:
     """Return the indexes that are matched by id with the first one that holds ids."""
-    first = next(place for place, index in indexes.items() if has_ids(index))
+    with_ids = (place for place, index in indexes.items() if has_ids(index))
+    first = next(with_ids)
     named = {}
     for place, index in indexes.items():
         is_own = place == first or (join == "outer" and not len(index))
@@ -158,13 +160,15 @@ def align_tables(
         for table, label, is_square in zip(tables, labels, square, strict=True)
     ]
     _refuse_positions(aligned, labels)
-    found = align([table.index for table in aligned], labels, join=join, is_new=is_new)
+    indexes = [table.index for table in aligned]
+    found = align(indexes, labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
         if rows is None:
             continue
         table = aligned[place]
         values = take(table.values, rows, square[place])
-        aligned[place] = replace(table, values=values, index=table.index[rows])
+        index = table.index[rows]
+        aligned[place] = replace(table, values=values, index=index)
     return aligned, found
 
 
@@ -227,7 +231,11 @@ def holds_ids(column: pd.Series, ids: Any) -> bool:
         return False
 
     values = written_like(pd.Index(column), ids)
-    return bool(values.isin(ids).mean() > MOST_IDS)
+
+    # A column holds the ids of another table if more than this share of its values are
+    # among them.
+    most = 0.5
+    return bool(values.isin(ids).mean() > most)
 
 
 def training_columns(
@@ -330,7 +338,8 @@ def _warn_of_spelling(pairs: Sequence[tuple[Any, str]], message: str) -> None:
             only_there = other[find(index, other) < 0]
             alike = spelling_difference(only_there, only_here)
             if alike:
-                warn(f"{message.format(owner, label)}: {alike}.", IdSpellingWarning)
+                told = message.format(owner, label)
+                warn(f"{told}: {alike}.", IdSpellingWarning)
 
 
 def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:

@@ -92,7 +92,12 @@ def cut_missing(
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
         title = f"{who.capitalize()} {name!r}"
-        samples = _samples_of(part, held[:, place], ~missing[:, place], title)
+        samples = _samples_of(
+            part,
+            held[:, place],
+            ~missing[:, place],
+            title,
+        )
         if len(parts) > 1:
             if are_samples:
                 is_empty = _empty_samples(part)
@@ -168,7 +173,8 @@ def _refuse_uncovered(missing: np.ndarray, index: Any, who: str) -> None:
 
 def _refuse_without_samples(names: list[str], missing: np.ndarray, who: str) -> None:
     """Refuse views or kernels that have no sample."""
-    empty = [repr(names[p]) for p in np.flatnonzero(missing.all(axis=0))]
+    lacking = np.flatnonzero(missing.all(axis=0))
+    empty = [repr(names[p]) for p in lacking]
     if empty:
         raise ValueError(
             f"{who.capitalize()} {join_words(empty)} has no sample: leave it out."
@@ -177,7 +183,8 @@ def _refuse_without_samples(names: list[str], missing: np.ndarray, who: str) -> 
 
 def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
     """Return whether columns are samples: empty for missing ones, or symmetric."""
-    if tuple(table.shape) != (len(lacks), len(lacks)) or lacks.all():
+    square = (len(lacks), len(lacks))
+    if tuple(table.shape) != square or lacks.all():
         return False
     if not in_memory(table) and not is_foreign(table):
         return False
@@ -198,12 +205,15 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
     if is_sparse(table):
         entries = table.tocoo()
         rows = entries.coords[0][np.isnan(entries.data)]
-        return np.bincount(rows, minlength=len(none)) >= table.shape[1]
+        counts = np.bincount(rows, minlength=len(none))
+        return counts >= table.shape[1]
     if not (in_memory(table) or is_foreign(table)):
         blocks = (DaskBlocks if is_dask(table) else Blocks)({name: table})
         return blocks.map(lambda block, _: _is_nan(block[name]).all(axis=1))
     # The first column decides for most rows.
-    empty = np.array(_is_nan(take_columns(table, np.arange(1)))[:, 0])
+    first = take_columns(table, np.arange(1))
+    is_empty = _is_nan(first)
+    empty = np.array(is_empty[:, 0])
     if empty.any():
         rows = np.flatnonzero(empty)
         empty[rows] = _is_nan(take(table, rows)).all(axis=1)
@@ -241,7 +251,8 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
         return None
     if not cross and kernel.shape[0] == kernel.shape[1] and not is_sparse(kernel):
         xp = namespace(kernel)
-        if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
+        diagonal = xp.linalg.diagonal(kernel)
+        if not bool(xp.any(diagonal == 0)):  # spares the rows
             return None
     if is_sparse(kernel):
         kernel = kernel.tocsr()
@@ -278,7 +289,8 @@ def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
             f"sample for each view that it names, of {join_words(map(repr, names))}."
         )
     everyone = np.ones(max(shapes)[0], dtype=bool)
-    return ~np.column_stack([columns.get(name, everyone) for name in names])
+    masks = [columns.get(name, everyone) for name in names]
+    return ~np.column_stack(masks)
 
 
 def _mask_by_ids(column: Any, index: Any, label: str) -> np.ndarray:

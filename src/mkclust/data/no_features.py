@@ -19,12 +19,6 @@ from mkclust.exceptions import OutcomeColumnsWarning, warn
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# With fewer rows, numbers of samples are not distinguished from other whole numbers by
-# their values.
-FEWEST_ROWS = 10
-# The first rows decide for nearly all columns that they are no numbers of samples.
-FIRST_ROWS = 32
-
 
 def only_features(
     tables: Mapping[str, Table],
@@ -99,11 +93,15 @@ def id_columns(frame: pd.DataFrame) -> list[int]:
         return []
 
     # Most columns have a value twice in the first rows, or a fraction.
-    head = frame.iloc[:FIRST_ROWS, numeric]
+    # The first rows decide for nearly all columns that they are no numbers of samples.
+    n_first = 32
+    head = frame.iloc[:n_first, numeric]
     first = head.to_numpy(float, copy=True, na_value=np.nan)
     first[~np.isfinite(first)] = 0.5
     steps = np.diff(np.sort(first, axis=0), axis=0)
-    differ = (steps >= 1).all(axis=0) & (first % 1 == 0).all(axis=0)
+    are_apart = (steps >= 1).all(axis=0)
+    are_whole = (first % 1 == 0).all(axis=0)
+    differ = are_apart & are_whole
 
     candidates = numeric[differ].tolist()
     named = [
@@ -125,13 +123,17 @@ def _is_named_as_ids(column: Any) -> bool:
 
 def _all_differ(column: pd.Series) -> bool:
     values = column.to_numpy(float, na_value=np.nan)
-    are_whole = np.isfinite(values).all() and (values % 1 == 0).all()
+    are_finite = np.isfinite(values).all()
+    are_whole = are_finite and (values % 1 == 0).all()
     return bool(are_whole and column.is_unique)
 
 
 def _are_numbers_of_samples(column: pd.Series) -> bool:
     """Return whether a column numbers the samples, also as floats."""
-    if len(column) < FEWEST_ROWS or getattr(column.dtype, "kind", "O") not in "iu":
+    # With fewer rows, numbers of samples are not distinguished from other whole numbers
+    # by their values.
+    fewest_rows = 10
+    if len(column) < fewest_rows or getattr(column.dtype, "kind", "O") not in "iu":
         return False
 
     values = np.sort(column.to_numpy(float, na_value=np.nan))
@@ -192,7 +194,8 @@ def outcome_columns(frame: pd.DataFrame) -> list[Any]:
             single.append(name)
 
     pairs, _ = usual_survival(columns)
-    found = {*single, *(name for pair in pairs for name in pair)}
+    of_pairs = (name for pair in pairs for name in pair)
+    found = {*single, *of_pairs}
     return [name for name in frame.columns if isinstance(name, str) and name in found]
 
 
@@ -208,4 +211,5 @@ def _values(frame: pd.DataFrame, place: int) -> tuple[Float, tuple[str, ...]]:
         for v, lacks in zip(column.values, column.missing, strict=True)
     ]
     codes = pd.Categorical(texts, categories=levels).codes.astype(float)
-    return np.where(codes < 0, np.nan, codes), tuple(levels)
+    filled = np.where(codes < 0, np.nan, codes)
+    return filled, tuple(levels)

@@ -67,7 +67,8 @@ def turn(table: Table) -> Table:
     texts = frame.select_dtypes(exclude="number").columns
     if not has_ids(frame.index) and len(texts):
         frame = frame.set_index(texts[0])
-    frame = frame.drop(columns=[name for name in texts if name in frame.columns])
+    own = [name for name in texts if name in frame.columns]
+    frame = frame.drop(columns=own)
     turned = frame.T.infer_objects()
     return Table(turned, turned.index)
 

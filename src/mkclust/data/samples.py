@@ -99,7 +99,8 @@ class Samples:
         """How many samples views lack, what they are made of, what a join keeps."""
         if self.missing is None:
             return self.table_notes
-        lacks = zip(self.names, self.missing.sum(axis=0).tolist(), strict=True)
+        counts = self.missing.sum(axis=0).tolist()
+        lacks = zip(self.names, counts, strict=True)
         words = join_words(f"{name} lacks {n:,}" for name, n in lacks if n)
         return (f"{len(self.missing):,} samples; {words}", *self.table_notes)
 
@@ -122,7 +123,8 @@ class Samples:
     @property
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
-        return tuple(int(part.shape[1]) for part in self.parts)
+        widths = (int(part.shape[1]) for part in self.parts)
+        return tuple(widths)
 
     @property
     def is_lazy(self) -> bool:
@@ -193,7 +195,8 @@ class Samples:
         if not self.is_lazy:
             return self
         block = as_blocks(self).take(np.arange(self.n_samples))
-        return replace(self, parts=tuple(block[name] for name in self.names))
+        parts = tuple(block[name] for name in self.names)
+        return replace(self, parts=parts)
 
     def with_groups(self, groups: Any) -> "Samples":
         """Return the same samples in groups, as `read_groups` takes them."""
@@ -316,7 +319,8 @@ def read_kernels(
         named = by_name(X)
         labels = [f"kernel {p} ({name!r})" for p, name in enumerate(named)]
     else:
-        named = {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+        kernels = enumerate(_listed(X, cross))
+        named = {f"kernel {p}": K for p, K in kernels}
         labels = list(named)
 
     pairs = zip(named.values(), labels, strict=True)
@@ -573,8 +577,10 @@ def _ordered_by_ids(
     """Return samples in the order of given ids, if these are known."""
     if ids is None or samples.index is None:
         return samples
-    order = match_rows(samples.index, make_index(ids, None, 0), "X", every=True)
-    if len(order) < samples.n_samples and join != "inner":
+    wanted = make_index(ids, None, 0)
+    order = match_rows(samples.index, wanted, "X", every=True)
+    n_found = len(order)
+    if n_found < samples.n_samples and join != "inner":
         raise ValueError(
             f"X has {samples.n_samples - len(order)} samples that are not among "
             f"{FITTED}: leave them out"
@@ -586,7 +592,8 @@ def _ordered_by_ids(
             f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is "
             "another: pass all tables in this order, or with ids"
         )
-    return replace(samples.take(order), ids=samples.index[order].to_numpy())
+    found = samples.index[order]
+    return replace(samples.take(order), ids=found.to_numpy())
 
 
 def _titles(names: Any, is_table: bool = False) -> dict[str, str]:

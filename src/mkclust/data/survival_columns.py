@@ -9,10 +9,10 @@ import numpy as np
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# Words in the names of columns of times and events; some are joined to the word before.
+# Words in the names of columns of times and events.
 TIMES = {"time", "day", "days", "week", "weeks", "month", "months", "year", "years"}
 EVENTS = {"event", "status"}
-GLUED = re.compile(r"(?<=[a-z])(time|event|status)$")
+
 # What is followed up: usual abbreviations, and other words for them.
 ENDPOINTS = {
     "",
@@ -82,8 +82,6 @@ CENSORED = {
     "not progressed",
     "not recurred",
 }
-# These say whether what the name of the column means has happened.
-YES, NO = {"1", "yes", "true"}, {"0", "no", "false"}
 
 
 class Events(NamedTuple):
@@ -112,7 +110,9 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
     meaning = join_words(
         label for label, is_event in zip(labels, happened, strict=True) if is_event
     )
-    return Events(marks[np.where(np.isfinite(codes), codes, -1).astype(int)], meaning)
+    is_known = np.isfinite(codes)
+    places = np.where(is_known, codes, -1).astype(int)
+    return Events(marks[places], meaning)
 
 
 def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
@@ -125,7 +125,8 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
     words = _words(name)
     negated = not {"no", "not", "non", "without"}.isdisjoint(words)
 
-    if words[-1] == "event" and not negated:
+    last = words[-1]
+    if last == "event" and not negated:
         return "event"
     if not UNCLEAR.isdisjoint(words):
         return "unclear"
@@ -151,9 +152,13 @@ def _is_event(label: str, one: str) -> bool | None:
 
     if word in HAPPENED | CENSORED:
         return word in HAPPENED
-    if word not in YES | NO or one == "unclear":
+
+    # These say whether what the name of the column means has happened.
+    yes = {"1", "yes", "true"}
+    no = {"0", "no", "false"}
+    if word not in yes | no or one == "unclear":
         return None
-    return (word in YES) == (one == "event")
+    return (word in yes) == (one == "event")
 
 
 def named_survival(
@@ -195,7 +200,8 @@ class SurvivalName(NamedTuple):
     @property
     def is_bare(self) -> bool:
         """Whether it names an endpoint only, which may be a time or an event."""
-        return not (self.is_time or self.is_event) and self.endpoint in ENDPOINTS
+        is_either = self.is_time or self.is_event
+        return not is_either and self.endpoint in ENDPOINTS
 
 
 def read_name(name: str) -> SurvivalName:
@@ -216,7 +222,7 @@ def read_name(name: str) -> SurvivalName:
 def _words(name: str) -> list[str]:
     """Return the words of a name in lower case, those of ``ostime`` being two."""
     key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    return GLUED.sub(r"_\1", key).split("_")
+    return re.sub(r"(?<=[a-z])(time|event|status)$", r"_\1", key).split("_")
 
 
 def usual_survival(

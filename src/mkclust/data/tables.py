@@ -80,7 +80,8 @@ def as_table(thing: Any, title: str) -> Table:
         return Table(_as_pandas(native))
     if isinstance(thing, list | tuple) and not any(map(_is_series, thing)):
         thing = _array_of_rows(thing, title)
-    is_array = any(hasattr(thing, name) for name in ("shape", "__array__"))
+    attributes = ("shape", "__array__")
+    is_array = any(hasattr(thing, name) for name in attributes)
     if _is_series(thing) or not is_array:
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
@@ -175,7 +176,8 @@ def split_columns(
 
     places = {view: _places(view, each, names, width) for view, each in views.items()}
     counts = Counter(place for each in places.values() for place in each)
-    repeated = [repr(labels[place]) for place, number in counts.items() if number > 1]
+    numbers = counts.items()
+    repeated = [repr(labels[place]) for place, number in numbers if number > 1]
     if repeated:
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
@@ -285,7 +287,8 @@ class Column:
         if self.kind in ("text", "other") and self.mixed:
             return self.mixed
         if self.kind == "text":
-            return f"text, such as {self.values[~self.missing][0][:20]!r}"
+            known = self.values[~self.missing]
+            return f"text, such as {known[0][:20]!r}"
         return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
 
 
@@ -316,7 +319,8 @@ def read_column(frame: pd.DataFrame, place: int) -> Column:
 def _are_levels(texts: Sequence[str]) -> bool:
     """Return whether text repeats as categories do, and is not measured numbers."""
     levels = set(texts)
-    if len(levels) > min(MOST_LEVELS, len(texts) / 2):
+    most = min(MOST_LEVELS, len(texts) / 2)
+    if len(levels) > most:
         return False
 
     return _are_codes(levels) or not all(is_number(level, ".,") for level in levels)

@@ -81,7 +81,11 @@ def _parts(content: Any) -> dict[str, Any]:
         parts = {"X": content}
 
     for name, layer in content.layers.items():
-        parts[name] = anndata.AnnData(X=layer, obs=content.obs[[]], var=content.var[[]])
+        parts[name] = anndata.AnnData(
+            X=layer,
+            obs=content.obs[[]],
+            var=content.var[[]],
+        )
     for name, values in content.obsm.items():
         if not hasattr(values, "columns"):
             columns = [f"{name} {i + 1}" for i in range(values.shape[1])]

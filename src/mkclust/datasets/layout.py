@@ -110,7 +110,11 @@ def table_dataset(
         stem = next(iter(views))
 
     text = " ".join([f"Read from {path.name}.", *words])
-    facts: dict[str, Any] = {"y": y, "label_name": label_name, "description": text}
+    facts: dict[str, Any] = {
+        "y": y,
+        "label_name": label_name,
+        "description": text,
+    }
     facts["dropped"] = tuple(sorted(dropped))
     facts["kernel_names"] = tuple(views)
     if kernels:

@@ -67,7 +67,13 @@ def minimize_over_rows(
         value = max(value, 0.0)
         # No minimum is below zero either.
         gap = min(2 * value - float(xp.sum(xp.min(gradient, axis=1))), value)
-        return _Point(x, gradient, value, gap, gap <= TOLERANCE * (value + size))
+        return _Point(
+            x,
+            gradient,
+            value,
+            gap,
+            gap <= TOLERANCE * (value + size),
+        )
 
     first = now = evaluate(start)
     ahead = now.x

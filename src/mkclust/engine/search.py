@@ -76,7 +76,12 @@ class Problem:
     def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
         """Return an evaluation; the alignments of fixed kernels are its offset."""
         m = self.n_weights
-        return Evaluation(value, alignments[:m], state, float(alignments[m:].sum()))
+        return Evaluation(
+            value,
+            alignments[:m],
+            state,
+            float(alignments[m:].sum()),
+        )
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,12 @@ def to_anndata(
     n = len(data.obs_names)
     rows = rows[there]
     silhouettes = sample_scores(model).silhouette[there]
-    numbers = spread_rows(np.asarray(model.labels_)[there], rows, n, -1)
+    numbers = spread_rows(
+        np.asarray(model.labels_)[there],
+        rows,
+        n,
+        -1,
+    )
     names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
     data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)

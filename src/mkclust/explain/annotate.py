@@ -53,8 +53,6 @@ FEWEST_VALUES = 2
 # Adjusted p-values below this are shown with values by cluster, unless there are more
 # clusters.
 SMALL_P, MAX_CLUSTERS = 0.05, 12
-# Hazard ratios that a summary lists.
-MOST_RATIOS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +247,10 @@ class Annotation:
             ratio = f"{each.hazard_ratio:.2f}"
             rows.append([each.term, ratio, interval, p_text(each.p_value)])
         sentences = list(map(printable, self.about_survival(name)))
-        if len(rows) == 1 or len(rows) > MOST_RATIOS:
+
+        # Hazard ratios that a summary lists.
+        most_ratios = 20
+        if len(rows) == 1 or len(rows) > most_ratios:
             return sentences
         return [*sentences, text_table(rows)]
 

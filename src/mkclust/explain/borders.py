@@ -11,8 +11,6 @@ from mkclust.types import Float
 # Positions on the line from a center, 0, to the next one, 1, with the border at 1/2: up
 # to the first a sample is near its center, from the second on at the border.
 CORE, BORDER = 0.25, 0.375
-# Positions of samples at the very center are zero up to this.
-ROUNDING = 1e-6
 
 
 class Borders(NamedTuple):
@@ -60,7 +58,10 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
         np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels])
     )
     neighbors, position = positions.argmax(axis=1), positions.max(axis=1)
-    near = (position >= -ROUNDING) & (position < CORE)
+
+    # Positions of samples at the very center are zero up to this.
+    rounding = 1e-6
+    near = (position >= -rounding) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
     np.add.at(cores, (labels[near], neighbors[near]), 1)
     # Every pair of clusters counts twice.

@@ -14,24 +14,15 @@ if TYPE_CHECKING:
     from mkclust.explain.number_of_clusters import NumberOfClusters
     from mkclust.explain.stability import Stability
 
-# Mean silhouettes of the embedding from which on clusters are well, or weakly,
-# separated: the limits of Kaufman and Rousseeuw for a reasonable and a weak structure.
-WELL_SEPARATED_SILHOUETTE = 0.5
-WEAKLY_SEPARATED_SILHOUETTE = 0.25
 # Mean adjusted Rand indices of refits from which on stability is high, and below which
 # it is low.
 HIGH_STABILITY = 0.95
 LOW_STABILITY = 0.8
 
-Level = Literal["high", "middling", "low"]
 Vary = Literal["samples", "landmarks"]
 
-# What clusters depend on if they are not stable, and what may help.
+# What clusters depend on if they are not stable.
 DEPENDS = {"samples": "on a few samples", "landmarks": "on which landmarks were drawn"}
-ADVICE = {
-    "samples": "another number of clusters may fit better",
-    "landmarks": "raise n_components",
-}
 
 
 @dataclass(frozen=True)
@@ -89,7 +80,7 @@ class Clarity:
         return known
 
     @property
-    def stability_level(self) -> Level | None:
+    def stability_level(self) -> Literal["high", "middling", "low"] | None:
         """How stable the clusters are, None if nobody has measured it."""
         if self.stability is None:
             return None
@@ -111,9 +102,14 @@ class Clarity:
         """How far clusters are apart, None for a single one."""
         if self.silhouette is None or self.silhouette != self.silhouette:
             return None
-        if self.silhouette < WEAKLY_SEPARATED_SILHOUETTE:
+
+        # The limits of Kaufman and Rousseeuw for a weak and a reasonable structure, by
+        # the mean silhouette of the embedding.
+        weakly_separated = 0.25
+        well_separated = 0.5
+        if self.silhouette < weakly_separated:
             return "not well separated"
-        if self.silhouette < WELL_SEPARATED_SILHOUETTE:
+        if self.silhouette < well_separated:
             return "weakly separated"
 
         is_unstable = self.stability_level == "low"
@@ -145,4 +141,8 @@ class Clarity:
             doubt = ", or there may be no clusters"
         if self.vary == "samples" and self.fits_best:
             return doubt
-        return f"; {ADVICE[self.vary]}{doubt}"
+        advice = {
+            "samples": "another number of clusters may fit better",
+            "landmarks": "raise n_components",
+        }
+        return f"; {advice[self.vary]}{doubt}"

@@ -36,10 +36,6 @@ from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# Few samples exclude most columns, by a lower limit than `SAME`.
-FEW_SAMPLES, SAME_OF_FEW = 32, 0.98
-# Bits of evidence against agreement by chance.
-CERTAIN_BITS = 5
 REASON_OF_FUNCTION = (
     "functions of columns that were used to make the clusters (pass labels_ to test "
     "them even so)"
@@ -133,7 +129,10 @@ class ClusteredView:
         columns, n_rivals = self._candidates(levels, known)
         entries = self.entries(known, columns)
         is_same = _explained(entries, levels.codes, levels.are_few) >= SAME
-        least_bits = CERTAIN_BITS + np.log2(n_rivals)
+
+        # Bits of evidence against agreement by chance.
+        certain_bits = 5
+        least_bits = certain_bits + np.log2(n_rivals)
         if not levels.are_few:
             is_certain = is_same & (log2_orders(levels.counts) >= least_bits)
             return bool((is_certain | _same_values(entries, values, least_bits)).any())
@@ -157,7 +156,11 @@ class ClusteredView:
         A variable of few levels can agree by chance with columns of few levels only.
         """
         few = np.argsort(levels.codes, kind="stable")
-        few = np.unique(few[np.linspace(0, len(few) - 1, FEW_SAMPLES).astype(int)])
+
+        # Few samples exclude most columns, by a lower limit than `SAME`.
+        n_few = 32
+        same_of_few = 0.98
+        few = np.unique(few[np.linspace(0, len(few) - 1, n_few).astype(int)])
         if levels.are_few:
             few = np.union1d(few, levels.firsts)
 
@@ -168,7 +171,7 @@ class ClusteredView:
             steps = np.diff(np.sort(entries, axis=0), axis=0)
             n_levels = 1 + np.count_nonzero(steps, axis=0)
             n_rivals = max(np.count_nonzero(n_levels <= len(levels.values)), 1)
-        return np.flatnonzero(shares >= SAME_OF_FEW), n_rivals
+        return np.flatnonzero(shares >= same_of_few), n_rivals
 
     def has_function(self, values: Float) -> bool:
         """Return whether a variable is a function of one column or category."""

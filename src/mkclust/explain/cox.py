@@ -7,15 +7,11 @@ import numpy as np
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# Newton's steps: the likelihood is concave, so that a few are enough.
-MAX_STEPS = 60
 # Relative change of the log-likelihood at which the steps end.
 TOLERANCE = 1e-11
 # Standard errors per standard deviation of a column from which on its coefficient has
 # run off to infinity; those of data with any information are below one.
 INFINITE_ERROR = 1e3
-# Singular values of standardized columns below this share of the largest are zero.
-RANK_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +79,20 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
     if constant:
         raise ValueError(f"{join_words(constant)}: constant among these samples")
     standard = (columns - columns.mean(axis=0)) / spread
-    if np.linalg.matrix_rank(standard, rtol=RANK_TOLERANCE) < len(names):
+
+    # Singular values of standardized columns below this share of the largest are zero.
+    rank_tolerance = 1e-8
+    if np.linalg.matrix_rank(standard, rtol=rank_tolerance) < len(names):
         raise ValueError(
             f"{join_words(names)}: one of them follows from the others; leave it out"
         )
     likelihood = _Likelihood(times, events == 1, standard)
     found = np.zeros(len(names))
     value, gradient, information = likelihood.at(found)
-    for _ in range(MAX_STEPS):
+
+    # Newton's steps: the likelihood is concave, so that a few are enough.
+    max_steps = 60
+    for _ in range(max_steps):
         step = np.linalg.pinv(information, hermitian=True) @ gradient
         new = likelihood.at(found + step)
         while not new[0] >= value - TOLERANCE * abs(value):

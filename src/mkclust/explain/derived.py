@@ -15,10 +15,6 @@ from mkclust.types import Float
 
 # Evidence against a function by chance, in bits, beyond that for the choice of columns.
 CERTAIN_BITS = 10
-# A border in a valley of the column, in which values are this many times as far apart
-# as on both sides, separates groups of samples, as classes do; thresholds are anywhere.
-# The valley has this share of all steps on either side, or this number of them.
-SPARSE, SHARE_OF_VALLEY, FEWEST_OF_VALLEY = 2, 0.05, 4
 # Samples that are compared first, to exclude most columns; also the most levels of
 # cuts.
 FEW_SAMPLES = 64
@@ -251,7 +247,14 @@ def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
 
 def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
     """Return which borders are amid wider steps than there are on both sides."""
-    reach = max(FEWEST_OF_VALLEY, int(SHARE_OF_VALLEY * len(steps)))
+    # A border in a valley of the column, in which values are this many times as far
+    # apart as on both sides, separates groups of samples, as classes do; thresholds are
+    # anywhere. The valley has this share of all steps on either side, or this number of
+    # them.
+    times_as_wide = 2
+    share_of_valley = 0.05
+    fewest_of_valley = 4
+    reach = max(fewest_of_valley, int(share_of_valley * len(steps)))
     width = 2 * reach + 1
     limits = np.concatenate([[-1], borders, [len(steps)]])
     found = np.zeros(len(borders), bool)
@@ -262,7 +265,7 @@ def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
         after = steps[stop : min(stop + width, limits[place + 2])]
         if len(before) and len(after):
             around = max(before.mean(), after.mean())
-            found[place] = steps[start:stop].mean() > SPARSE * around
+            found[place] = steps[start:stop].mean() > times_as_wide * around
     return found
 
 

@@ -21,14 +21,6 @@ from mkclust.plots.style import names_of
 from mkclust.text import join_words, printable
 from mkclust.types import Float
 
-# Less than this is a small effect by Cohen's reading, too small for the name of a
-# cluster.
-NOTEWORTHY = 0.2
-# Features in the name of a cluster, and at most, if others have the same name.
-IN_NAME, MOST_IN_NAME = 2, 4
-# The least spread within clusters, as a share of that of all samples, so that effects
-# are finite.
-LEAST_SPREAD = 0.01
 COLUMNS = [
     "cluster",
     "view",
@@ -86,7 +78,11 @@ class Description:
         """A short name of each cluster, from the features that set it apart most."""
         names = [""] * len(self.sizes)
         ambiguous = list(range(len(names)))
-        for n_features in range(IN_NAME, MOST_IN_NAME + 1):
+
+        # Features in the name of a cluster, and at most, if others have the same name.
+        fewest = 2
+        most = 4
+        for n_features in range(fewest, most + 1):
             for cluster in ambiguous:
                 words = map(_phrase, self.strongest(cluster, n_features))
                 names[cluster] = ", ".join(words) or "nothing stands out"
@@ -99,7 +95,11 @@ class Description:
     def strongest(self, cluster: int, most: int) -> list[Any]:
         """Return the rows of a cluster whose differences are large."""
         rows = [row for row in self.effects if row.cluster == cluster]
-        rows = [row for row in rows if abs(row.standardized) >= NOTEWORTHY]
+
+        # Less than this is a small effect by Cohen's reading, too small for the name of
+        # a cluster.
+        noteworthy = 0.2
+        rows = [row for row in rows if abs(row.standardized) >= noteworthy]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
 
     def to_dict(self) -> dict[str, Any]:
@@ -397,7 +397,11 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
     is_constant = of_all <= ROUNDING * np.maximum(squares, n * moments.means**2)
     between = n_in * np.nan_to_num(mean_in) ** 2 + n_out * np.nan_to_num(mean_out) ** 2
     variance = np.maximum(squares - between, 0) / np.maximum(n - 2, 1)
-    least = LEAST_SPREAD**2 * of_all / np.maximum(n - 1, 1)
+
+    # The least spread within clusters, as a share of that of all samples, so that
+    # effects are finite.
+    least_spread = 0.01
+    least = least_spread**2 * of_all / np.maximum(n - 1, 1)
     spread = np.sqrt(np.maximum(variance, least))
     difference = np.where(is_constant, 0.0, mean_in - mean_out)
     return moments.is_binary, {

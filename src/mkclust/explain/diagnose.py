@@ -43,12 +43,6 @@ from mkclust.types import Array, Float
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read
 # from them.
 EIGEN_TOLERANCE = 1e-10
-# Adjusted Rand indices of at least this are shown as 1.00.
-SAME = 0.995
-
-
-# The columns of a diagnosis that are computed by clustering again.
-COMPARED = ("agreement", "leave_one_out", "cluster_gap", "top_share")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +153,10 @@ class Diagnosis:
                 f"effective directions ({directions[decisive]:.2g}), as a single "
                 "column does."
             )
-        if self.n_clusters > 1 and without.min() >= SAME:
+
+        # Adjusted Rand indices of at least this are shown as 1.00.
+        same = 0.995
+        if self.n_clusters > 1 and without.min() >= same:
             found.append("No single kernel changes the clusters.")
         elif self.n_clusters > 1 and without.notna().any():
             found.append(
@@ -372,6 +369,9 @@ def _compare(
     rounding = rounding_of_entries(stack)
     # A kernel is constant if centering leaves at most this many roundings of its trace.
     constant_roundings = 100
+
+    # The columns of a diagnosis that are computed by clustering again.
+    compared = ("agreement", "leave_one_out", "cluster_gap", "top_share")
     for p, kernel in enumerate(stack.kernels):
         given = float(to_host(kernel.diagonal()).sum())
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
@@ -387,7 +387,7 @@ def _compare(
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
         root = root_of_gram(np.diag(relaxation.eigenvalues[:k]), stack.n_samples)
-        row = dict.fromkeys(COMPARED, np.nan)
+        row = dict.fromkeys(compared, np.nan)
         row["agreement"] = _agreement(model, embedded, root, [p])
         if leave_one_out:
             row["leave_one_out"] = _compare_without(model, stack, p)
@@ -445,5 +445,10 @@ def _agreement(
     if _form(model) != "components":
         root = None
     options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}
-    labels, *_ = discretize(select(rows, seen), model.n_clusters_, root=root, **options)
+    labels, *_ = discretize(
+        select(rows, seen),
+        model.n_clusters_,
+        root=root,
+        **options,
+    )
     return agreement_of_labels(model.labels_[seen], labels)

@@ -23,11 +23,6 @@ from mkclust.watch import tell
 
 Verdict = Literal["none", "weak", "strong"]
 
-# Relative error of the sum of the leading eigenvalues.
-EIGEN_TOLERANCE = 1e-4
-# Eigenvalues below this share of the largest are rounding: the kernel has a lower rank.
-RANK_TOLERANCE = 1e-10
-
 
 @dataclass(frozen=True, eq=False)
 class EvidenceOfClusters:
@@ -131,10 +126,14 @@ class Clusterings(NamedTuple):
 def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
     """Cluster samples by k - 1 leading eigenvectors of a centered kernel."""
     with one_thread_if_small(len(K)):
-        found = relax(DenseKernel(K), max(k_values), tol=EIGEN_TOLERANCE)
+        # Relative error of the sum of the leading eigenvalues.
+        tolerance = 1e-4
+        found = relax(DenseKernel(K), max(k_values), tol=tolerance)
         values, V = found.eigenvalues, found.vectors
-        # Directions that the kernel does not have carry no information.
-        known = V * (values > RANK_TOLERANCE * max(values[0], 0))
+        # Directions that the kernel does not have carry no information. Eigenvalues
+        # below this share of the largest are rounding: the kernel has a lower rank.
+        rank_tolerance = 1e-10
+        known = V * (values > rank_tolerance * max(values[0], 0))
         # In units in which rounding is the same for any number of samples.
         points = [np.sqrt(len(K)) * known[:, : k - 1] for k in k_values]
         tight = k_means_for_all(points, k_values)

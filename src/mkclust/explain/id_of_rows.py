@@ -9,10 +9,6 @@ from mkclust.data.id_columns import has_name_of_ids
 from mkclust.index import FITTED, has_ids, id_advice, whole_numbers, written_like
 from mkclust.text import join_words
 
-# From this share of its values on, a column of text that are ids of the samples holds
-# ids.
-LEAST_SHARE = 0.5
-
 
 def with_ids(
     frame: pd.DataFrame, index: Any, who: str, *, has_index: bool = True
@@ -125,7 +121,11 @@ def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", 
     all_differ = len(different) == len(column)
     if all_differ and n_shared == len(different) and (is_text or is_named):
         return "all"
-    if is_named or (is_text and n_shared >= LEAST_SHARE * len(different)):
+
+    # From this share of its values on, a column of text that are ids of the samples
+    # holds ids.
+    least_share = 0.5
+    if is_named or (is_text and n_shared >= least_share * len(different)):
         return "some"
     if all_differ and n_shared == len(index):
         return "some"

@@ -11,10 +11,6 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.stack.discretize import compared_rows, normalize_rows
 from mkclust.types import Float
 
-# With more samples, distances to all others would take long: distances to centers are
-# used.
-MOST_COMPARED = 10_000
-
 
 @dataclass(frozen=True, eq=False)
 class SampleScores:
@@ -37,7 +33,7 @@ class SampleScores:
 
 
 def sample_scores(
-    model: MultipleKernelClusterer, *, most_compared: int = MOST_COMPARED
+    model: MultipleKernelClusterer, *, most_compared: int = 10_000
 ) -> SampleScores:
     """Return the silhouette and the margin of every sample of a fit.
 

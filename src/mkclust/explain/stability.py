@@ -185,7 +185,12 @@ def stability(
             n_stayed[part] += align_labels(found, labels[part]) == labels[part]
             n_drawn[part] += 1
             agreements[index] = agreement_of_labels(labels[part], found)
-    shares = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
+    shares = np.divide(
+        n_stayed,
+        n_drawn,
+        out=np.full(n, np.nan),
+        where=n_drawn > 0,
+    )
     clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
     if covered is not None and n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)

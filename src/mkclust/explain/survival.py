@@ -13,15 +13,6 @@ from mkclust.explain.permuted_clusters import PermutedClusters
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# Eigenvalues of a covariance below this share of the largest are zero but for rounding.
-RANK_TOLERANCE = 1e-10
-# Events to be expected in every cluster for the chi-square distribution (Cochran).
-FEWEST_EXPECTED = 5
-# Two-sided confidence of the intervals of hazard ratios.
-CONFIDENCE = 0.95
-# Pairs of clusters up to which they are compared.
-MOST_PAIRS = 66
-
 
 class LogRank:
     """The log-rank test of groups of samples with times, some of them censored.
@@ -57,14 +48,20 @@ class LogRank:
         np.fill_diagonal(covariance, self.variances @ (shares * (1 - shares)))
         if not covariance.any():
             return np.nan
-        # Excesses sum to zero, and so does every row of their covariance.
-        inverse = np.linalg.pinv(covariance, rcond=RANK_TOLERANCE, hermitian=True)
+        # Excesses sum to zero, and so does every row of their covariance. Eigenvalues
+        # of a covariance below this share of the largest are zero but for rounding.
+        rank_tolerance = 1e-10
+        inverse = np.linalg.pinv(covariance, rcond=rank_tolerance, hermitian=True)
         return float(excess @ inverse @ excess)
 
     def p_value(self, groups: np.ndarray) -> float:
         """Return the p-value by the chi-square distribution, NaN for few events."""
         expected = self.expected(groups)
-        if len(expected) < 2 or expected.min() < FEWEST_EXPECTED:
+
+        # Events to be expected in every cluster for the chi-square distribution
+        # (Cochran).
+        fewest_expected = 5
+        if len(expected) < 2 or expected.min() < fewest_expected:
             return np.nan
         return float(chi2.sf(self.statistic(groups), len(expected) - 1))
 
@@ -157,7 +154,10 @@ def _hazards(
     terms = [*own, *others]
     matrix = np.column_stack([*own.values(), *others.values()])
     fit = fit_cox(times, events, matrix, terms)
-    reach = norm.ppf((1 + CONFIDENCE) / 2) * fit.errors
+
+    # Two-sided confidence of the intervals of hazard ratios.
+    confidence = 0.95
+    reach = norm.ppf((1 + confidence) / 2) * fit.errors
     hazards = {
         "term": terms,
         "hazard_ratio": np.exp(fit.coefficients),
@@ -167,7 +167,12 @@ def _hazards(
     }
     p_value = np.nan
     if others:
-        without = fit_cox(times, events, matrix[:, len(own) :], list(others))
+        without = fit_cox(
+            times,
+            events,
+            matrix[:, len(own) :],
+            list(others),
+        )
         gain = 2 * (fit.log_likelihood - without.log_likelihood)
         p_value = float(chi2.sf(gain, len(own)))
     return pd.DataFrame(hazards), p_value
@@ -185,7 +190,10 @@ def _compare_pairs(
     clusters = permuted.clusters
     rows = []
     pairs = list(combinations(np.unique(clusters[known]).tolist(), 2))
-    if len(pairs) > MOST_PAIRS:
+
+    # Pairs of clusters up to which they are compared.
+    most_pairs = 66
+    if len(pairs) > most_pairs:
         pairs = []
     for one, other in pairs:
         both = known & np.isin(clusters, (one, other))
@@ -194,7 +202,12 @@ def _compare_pairs(
 
         pair = permuted.only((one, other))
         test = LogRank(times[both], events[both] == 1)
-        statistic, p_value = survival_test(f"{name} {one} {other}", test, both, pair)
+        statistic, p_value = survival_test(
+            f"{name} {one} {other}",
+            test,
+            both,
+            pair,
+        )
         if np.isfinite(statistic):
             rows.append((names[one], names[other], statistic, p_value))
     columns = ["one", "other", "statistic", "p_value"]

@@ -21,12 +21,8 @@ from mkclust.plots.style import names_of
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
-# Parts of the samples, each compared with the clusters of the others.
-FOLDS = 5
 # Permutations of the clusters of a pair; the largest of their areas is chance.
 N_PERMUTATIONS = 99
-# The most pairs that a summary lists.
-MOST_PAIRS = 45
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +100,10 @@ class ViewSeparation:
             cells = [f"{auc:.2f}".replace("nan", "-") for auc in each["auc"]]
             rows.append([f"{self.names[one]}, {self.names[other]}", *cells])
         chance = self.table["chance"].max()
-        lines = [text_table(rows)] if len(rows) <= MOST_PAIRS else []
+
+        # The most pairs that a summary lists.
+        most_pairs = 45
+        lines = [text_table(rows)] if len(rows) <= most_pairs else []
         explained = (
             "How well a view alone tells two clusters from each other: 1 is "
             f"completely, 0.5 not at all, up to {chance:.2f} by chance."
@@ -228,7 +227,10 @@ def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
     """
     n = len(K)
     is_first = np.arange(n) < n_first
-    n_folds = min(FOLDS, n_first, n - n_first)
+
+    # Parts of the samples, each compared with the clusters of the others.
+    most_folds = 5
+    n_folds = min(most_folds, n_first, n - n_first)
     folds = np.concatenate(
         [rng.permutation(size) % n_folds for size in (n_first, n - n_first)]
     )

@@ -36,9 +36,6 @@ from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.text import printable
 from mkclust.types import Array
 
-# With fewer samples, neighborhoods by rule would contain most of them.
-FEWEST_SAMPLES = 10
-
 
 class KernelBank(TransformerMixin, Parameters):
     r"""Turn views into a bank of kernels.
@@ -287,7 +284,9 @@ class KernelBank(TransformerMixin, Parameters):
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         share = view.rule.neighborhood_share
         # Several kernels of a view were asked for explicitly.
-        if not share or len(view.formulas) > 1 or n < FEWEST_SAMPLES:
+        # With fewer samples, neighborhoods by rule would contain most of them.
+        fewest_samples = 10
+        if not share or len(view.formulas) > 1 or n < fewest_samples:
             return view
         return view.with_neighborhoods(count_neighbors("auto", n), share)
 

@@ -41,9 +41,6 @@ from mkclust.linalg.sparse_rows import (
 )
 from mkclust.types import Array, Float
 
-# Fewer rows do not show how a column is distributed.
-FEWEST_ROWS = 10
-
 
 class Preparation:
     """The preparation of the rows of a view; the base class leaves them unchanged."""
@@ -243,7 +240,9 @@ def are_strongly_skewed(view: Array) -> bool:
 
 def skewness(rows: Float) -> tuple[float, float]:
     """Return the median skewness of columns before and after log2(x + 1), or zeros."""
-    if len(rows) < FEWEST_ROWS or rows.min(initial=0) < 0:
+    # Fewer rows do not show how a column is distributed.
+    fewest_rows = 10
+    if len(rows) < fewest_rows or rows.min(initial=0) < 0:
         return 0.0, 0.0
     varying = rows[:, np.ptp(rows, axis=0) > 0]
     if not varying.shape[1]:

@@ -154,13 +154,21 @@ def arrays_to_host(thing: Any) -> Any:
     return thing
 
 
-def empty(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
+def empty(
+    shape: int | tuple[int, ...],
+    like: Any,
+    dtype: str = "float64",
+) -> Array:
     """Return a new array on the device of ``like``, to be written to."""
     xp = namespace(like)
     return xp.empty(shape, dtype=getattr(xp, dtype), device=device(like))
 
 
-def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
+def zeros(
+    shape: int | tuple[int, ...],
+    like: Any,
+    dtype: str = "float64",
+) -> Array:
     """Return zeros on the device of ``like``."""
     xp = namespace(like)
     return xp.zeros(shape, dtype=getattr(xp, dtype), device=device(like))

@@ -81,5 +81,11 @@ def try_out() -> None:
     """Mix two small kernels, so that it is known early if Triton does not work."""
     out, ones = torch.ones((2, 2, 2), device="cuda")
     vectors = torch.ones((2, 2), device="cuda", dtype=torch.float64)
-    write_mix(out, [ones, 4 * ones], np.array([1.0, 2.0]), vectors, vectors)
+    write_mix(
+        out,
+        [ones, 4 * ones],
+        np.array([1.0, 2.0]),
+        vectors,
+        vectors,
+    )
     assert bool((out == 3.0).all())

@@ -103,7 +103,12 @@ def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Ar
     sources = np.full(n_rows, rows.shape[0])
     sources[index] = np.arange(rows.shape[0])
     # Not every library writes to rows by index: all are taken from these and one more.
-    other = xp.full((1, *rows.shape[1:]), value, dtype=rows.dtype, device=device(rows))
+    other = xp.full(
+        (1, *rows.shape[1:]),
+        value,
+        dtype=rows.dtype,
+        device=device(rows),
+    )
     return select(xp.concat([rows, other]), sources)
 
 

@@ -205,15 +205,29 @@ class HeatmapDisplay(Display):
         for view, values in self.values.items():
             bottom = top + values.shape[1]
             image = self._draw_view(ax, values[self.samples], top, bottom)
-            middle: dict[str, Any] = {"ha": "left", "va": "center", "rotation": 90}
+            middle: dict[str, Any] = {
+                "ha": "left",
+                "va": "center",
+                "rotation": 90,
+            }
             x = 1.006 * len(labels)
-            ax.text(x, (top + bottom) / 2, shorten(view), fontsize=9, **middle)
+            ax.text(
+                x,
+                (top + bottom) / 2,
+                shorten(view),
+                fontsize=9,
+                **middle,
+            )
             for place, feature in enumerate(self.features[view]):
                 ticks.append((top + place + 0.5, shorten(feature, 24)))
             top = bottom + GAP
         for border in np.flatnonzero(labels[1:] != labels[:-1]) + 1:
             ax.axvline(border, color="white", linewidth=1.2)
-        ax.set(xlim=(0, len(labels)), ylim=(top - GAP, -BAR * 0.2), xticks=[])
+        ax.set(
+            xlim=(0, len(labels)),
+            ylim=(top - GAP, -BAR * 0.2),
+            xticks=[],
+        )
         ax.set_yticks([place for place, _ in ticks])
         ax.set_yticklabels([word for _, word in ticks], fontsize=7, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)
@@ -232,8 +246,18 @@ class HeatmapDisplay(Display):
                 continue
             room = max(len(places) * 60 // len(labels), 3)
             name = title_of(cluster, self.names, room)
-            middle: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 9}
-            ax.text(places.mean() + 0.5, -0.25, name, color=INK, **middle)
+            middle: dict[str, Any] = {
+                "ha": "center",
+                "va": "bottom",
+                "fontsize": 9,
+            }
+            ax.text(
+                places.mean() + 0.5,
+                -0.25,
+                name,
+                color=INK,
+                **middle,
+            )
         return _Legend("cluster", colors, [])
 
     def _draw_bar(self, ax: Any, name: str, top: float) -> _Legend:

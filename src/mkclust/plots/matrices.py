@@ -20,9 +20,6 @@ from mkclust.plots.style import (
     title_of,
 )
 
-# The numbers of more columns would not fit into their cells.
-MOST_WRITTEN = 15
-
 
 @dataclass(eq=False, kw_only=True)
 class AgreementDisplay(Display):
@@ -328,8 +325,11 @@ def _draw_matrix(
         )
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
+
+    # The numbers of more columns would not fit into their cells.
+    most_written = 15
     for (row, column), value in (
-        np.ndenumerate(values) if len(columns) <= MOST_WRITTEN else ()
+        np.ndenumerate(values) if len(columns) <= most_written else ()
     ):
         red, green, blue, _ = image.to_rgba(value)
         color = "white"

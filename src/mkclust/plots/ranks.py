@@ -76,7 +76,14 @@ class CriticalDifferenceDisplay(Display):
         ax.plot([1, highest], [0, 0], color=INK, linewidth=1)
         for rank in range(1, highest + 1):
             ax.plot([rank, rank], [0, TICK], color=INK, linewidth=1)
-            ax.text(rank, 1.5 * TICK, rank, ha="center", va="bottom", fontsize=9)
+            ax.text(
+                rank,
+                1.5 * TICK,
+                rank,
+                ha="center",
+                va="bottom",
+                fontsize=9,
+            )
 
         for number, ends in enumerate(self.groups(), start=1):
             heights = [-BAR_STEP * number] * 2
@@ -125,4 +132,12 @@ class CriticalDifferenceDisplay(Display):
         text = f"critical difference {difference:.2f}"
         if 1 + difference > highest:
             text += ", more than the axis"
-        ax.text(1, height + TICK, text, ha="left", va="bottom", fontsize=9, color=INK)
+        ax.text(
+            1,
+            height + TICK,
+            text,
+            ha="left",
+            va="bottom",
+            fontsize=9,
+            color=INK,
+        )

@@ -7,15 +7,6 @@ import numpy as np
 
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles
 
-# Of a cluster, edges to it show at least this share of its samples.
-LEAST_SHARE = 0.05
-# The area of a node that holds all samples, in points, and the smallest one.
-WHOLE, SMALLEST = 2200.0, 18.0
-# Nodes of at least this share of the samples have their size written into them.
-WRITTEN = 0.02
-# Without numbers of their own, trees have up to so many levels.
-LEVELS = 6
-
 
 @dataclass(eq=False, kw_only=True)
 class ClusterTreeDisplay(Display):
@@ -69,7 +60,10 @@ class ClusterTreeDisplay(Display):
         known = [int(k) for k in result.k_values]
         if k_values is None:
             order = np.argsort(-np.asarray(result.scores), kind="stable")
-            k_values = [known[place] for place in order[:LEVELS]]
+
+            # Without numbers of their own, trees have up to so many levels.
+            most_levels = 6
+            k_values = [known[place] for place in order[:most_levels]]
         levels = sorted(k_values)
         labels = [result.labels[known.index(k)] for k in levels]
         best = result.n_clusters
@@ -150,34 +144,76 @@ class ClusterTreeDisplay(Display):
         above, below = self.positions_[level : level + 2]
         # The width of an edge that holds all samples of a cluster, in points.
         widest = 5.0
-        for parent, child in np.argwhere(shares >= LEAST_SHARE):
+
+        # Of a cluster, edges to it show at least this share of its samples.
+        least_share = 0.05
+        for parent, child in np.argwhere(shares >= least_share):
             share = shares[parent, child]
             ends = [above[parent], below[child]]
             line: dict[str, Any] = {"linewidth": widest * share, "zorder": 1}
             line["alpha"] = 0.25 + 0.5 * share
-            ax.plot(ends, [-level, -level - 1], color=FAINT, **line)
+            ax.plot(
+                ends,
+                [-level, -level - 1],
+                color=FAINT,
+                **line,
+            )
 
     def _draw_level(
         self, ax: Any, level: int, places: np.ndarray, counts: np.ndarray
     ) -> None:
         """Draw the clusters of one number, with their sizes, and the number."""
         total = counts.sum()
-        areas = np.maximum(WHOLE * counts / total, SMALLEST)
+
+        # The area of a node that holds all samples, in points, and the smallest one.
+        whole = 2200.0
+        smallest = 18.0
+        areas = np.maximum(whole * counts / total, smallest)
         # As wide as there is room for.
         areas *= min(1.0, 12.0 / len(counts))
         colors = [PALETTE[c % len(PALETTE)] for c in self._colors()[level]]
-        ax.scatter(places, np.full(len(places), -level), s=areas, c=colors, zorder=2)
+        ax.scatter(
+            places,
+            np.full(len(places), -level),
+            s=areas,
+            c=colors,
+            zorder=2,
+        )
+
+        # Nodes of at least this share of the samples have their size written into them.
+        written = 0.02
         for place, count in zip(places, counts, strict=True):
-            if count >= WRITTEN * total:
-                words: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7}
+            if count >= written * total:
+                words: dict[str, Any] = {
+                    "ha": "center",
+                    "va": "top",
+                    "fontsize": 7,
+                }
                 offset: dict[str, Any] = {"textcoords": "offset points"}
                 below = (0, -3 - np.sqrt(areas.max() / np.pi))
                 words["bbox"] = {"pad": 0.5, "color": "white", "alpha": 0.7}
-                ax.annotate(str(count), (place, -level), below, **words, **offset)
+                ax.annotate(
+                    str(count),
+                    (place, -level),
+                    below,
+                    **words,
+                    **offset,
+                )
         k = int(self.k_values[level])
         weight = "bold" if k == self.n_clusters else "normal"
-        name: dict[str, Any] = {"ha": "right", "va": "center", "fontweight": weight}
-        ax.text(-0.02, -level, f"k = {k}", color=INK, fontsize=9.5, **name)
+        name: dict[str, Any] = {
+            "ha": "right",
+            "va": "center",
+            "fontweight": weight,
+        }
+        ax.text(
+            -0.02,
+            -level,
+            f"k = {k}",
+            color=INK,
+            fontsize=9.5,
+            **name,
+        )
 
 
 def _in_order(sums: np.ndarray, totals: np.ndarray) -> np.ndarray:

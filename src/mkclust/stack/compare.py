@@ -27,9 +27,6 @@ ALL_COMPARED = 2048
 SOME_COMPARED = 1024
 # With three samples nothing is left of U-centered kernels.
 FEWEST_SAMPLES = 4
-# A kernel whose squared U-centered norm is below this share of its entries' is a
-# multiple of the identity, up to rounding.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,11 @@ class OffDiagonalProducts:
             return np.zeros_like(self.products)
         totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
         u = self.products + totals - 2 / (n - 2) * self.row_products
-        lost = np.diag(u) <= ROUNDING * np.diag(self.products)
+
+        # A kernel whose squared U-centered norm is below this share of its entries' is
+        # a multiple of the identity, up to rounding.
+        rounding = 1e-12
+        lost = np.diag(u) <= rounding * np.diag(self.products)
         u[lost, :] = u[:, lost] = 0.0
         return u / (n * (n - 3))
 

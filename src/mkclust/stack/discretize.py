@@ -27,11 +27,6 @@ MANY_DISTANCES = 200_000
 # Squared distances between centers below which single precision may mistake them: a
 # thousandth of the length of a row apart.
 CLOSE = 1e-6
-# Squared distances between unit rows below this number of roundings may be those of
-# equal rows.
-ROUNDINGS = 16
-# Rows whose distances to the centers are computed together.
-BLOCK_ROWS = 1 << 16
 # Lloyd's algorithm stops when the squared shifts of all centers sum to less than this
 # share of the mean variance of a column, as in scikit-learn.
 TOLERANCE = 1e-4
@@ -144,7 +139,11 @@ def _k_means_on_host(
     # A start goes on to equal rows only if no others are left: then there are fewer
     # clusters.
     distances = squareform(pdist(starts[0], "sqeuclidean"))
-    limit = ROUNDINGS * np.finfo(rows.dtype).eps
+
+    # Squared distances between unit rows below this number of roundings may be those of
+    # equal rows.
+    n_roundings = 16
+    limit = n_roundings * np.finfo(rows.dtype).eps
     is_repeated = np.triu(distances <= limit, 1).any(axis=0)
     n_found = n_clusters - int(is_repeated.sum())
     following = iter(starts[:, :n_found])
@@ -162,7 +161,10 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
         centers = to_device(centers, rows, precision_of(rows))
     lengths = xp.sum(centers**2, axis=1)
     labels = [np.empty(0, np.intp)]
-    for part in ranges(rows.shape[0], BLOCK_ROWS):
+
+    # Rows whose distances to the centers are computed together.
+    block_rows = 1 << 16
+    for part in ranges(rows.shape[0], block_rows):
         # Less the squared length of the row, the same for all centers.
         distances = lengths - 2 * compared_rows(rows[part, :], root) @ centers.T
         # Rounding must not decide between centers that tie for a row, of length one on

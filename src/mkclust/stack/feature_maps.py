@@ -29,8 +29,6 @@ from mkclust.types import Array, Float
 
 # Feature maps learn from at most this many samples.
 FIT_SAMPLES = 20_000
-# The features of at least this many samples are computed together.
-FEWEST_ROWS = 256
 
 # Learns from some rows of every view the preparation of rows before they are mapped.
 Preparer = Callable[[dict[str, Array]], Mapping[str, Any]]
@@ -117,7 +115,10 @@ class Features:
         """Yield parts of a block with features of some MB, and their first samples."""
         like = next(iter(block.values()))
         n_bytes = device_bytes(like) or 4 * 2**20
-        height = max(FEWEST_ROWS, n_bytes // (8 * sum(self.widths)))
+
+        # The features of at least this many samples are computed together.
+        fewest_rows = 256
+        height = max(fewest_rows, n_bytes // (8 * sum(self.widths)))
         for rows in ranges(block.n_rows, height):
             yield block.part(rows), start + rows.start
 

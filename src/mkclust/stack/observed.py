@@ -229,5 +229,10 @@ def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
         observed = observed[:, counted]
     counts = observed.sum(axis=1)
     zeros = np.zeros(len(counts))
-    ratios = np.divide(observed.shape[1], counts, out=zeros, where=counts > 0)
+    ratios = np.divide(
+        observed.shape[1],
+        counts,
+        out=zeros,
+        where=counts > 0,
+    )
     return np.sqrt(ratios)

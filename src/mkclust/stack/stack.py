@@ -231,7 +231,12 @@ class Stack:
 class HeldStack(Stack):
     """Kernels written out as one array, (m, n, n): a mix of them is one product."""
 
-    def __init__(self, entries: Array, names: tuple[str, ...], views: tuple[int, ...]):
+    def __init__(
+        self,
+        entries: Array,
+        names: tuple[str, ...],
+        views: tuple[int, ...],
+    ):
         kernels = tuple(DenseKernel(entries[p, :, :]) for p in range(entries.shape[0]))
         super().__init__(kernels, names, views)
         object.__setattr__(self, "entries", entries)

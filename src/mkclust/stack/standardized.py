@@ -266,5 +266,11 @@ def write_mix(mix: Mix, precision: str) -> Array:
         scales.append(scale)
     out = empty((n, n), like, precision)
     xp = namespace(like)
-    module.write_mix(out, matrices, mix.coefficients, xp.stack(scales), xp.stack(means))
+    module.write_mix(
+        out,
+        matrices,
+        mix.coefficients,
+        xp.stack(scales),
+        xp.stack(means),
+    )
     return out
