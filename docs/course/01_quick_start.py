@@ -49,6 +49,7 @@ plt.show()
 # A map of the samples. Neighbors stay together on it; distances between far clusters
 # mean little.
 
+# sphinx_gallery_thumbnail_number = 2
 EmbeddingDisplay.from_estimator(model)
 plt.show()
 

@@ -78,9 +78,22 @@ try:
 except ValueError as error:
     print(error)
 
-for strength in Powered.GRID["strength"]:
+# %%
+# The larger the exponent, the more the weights differ.
+
+strengths = [0, 1, 2, 4, 8]
+weights = []
+for strength in strengths:
     fitted = Powered(n_clusters=10, strength=strength, random_state=0).fit(views)
+    weights.append(fitted.weights_)
     print(f"strength {strength}: weights {fitted.weights_.round(2)}")
+
+# sphinx_gallery_thumbnail_number = 2
+figure, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
+ax.plot(strengths, weights, "o-", label=list(views))
+ax.set(xlabel="strength", ylabel="weight")
+ax.legend()
+plt.show()
 
 # %%
 # If the class is in the file ``powered.py`` of the current folder, use it on the
