@@ -212,7 +212,11 @@ def measure_parts(description, out, parts, measure, **others):
     options = parse(description, out, only=only, share={"type": float, "default": 1.0})
     record = {"parts": {}} | read_record(options.out)
     for name in options.only:
-        record["parts"][name] = measure(parts[name], options.share)
+        try:
+            record["parts"][name] = measure(parts[name], options.share)
+        except ImportError as error:
+            print(f"{name}: left out, {error}", flush=True)
+            continue
         print(name, json.dumps(record["parts"][name], indent=2), flush=True)
         write_record(options.out, record, **others)
 

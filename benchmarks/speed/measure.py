@@ -167,7 +167,7 @@ def main(arguments=None):
     parser.add_argument(
         "--only", nargs="*", metavar="PART", help="see the head of this file"
     )
-    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument(
         "--pause", type=float, default=0.4, help="seconds before each measurement"
     )
