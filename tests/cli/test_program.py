@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,10 @@ posix = pytest.mark.skipif(
     sys.platform == "win32", reason="needs POSIX devices and signals"
 )
 MAIN = "from mkclust.cli import main; main()"
+# The picture of the demo that the README shows, and how far another one may be from it
+# on average, in shares of white: more than other fonts, and less than another result.
+SHOWN = Path(__file__).parents[2] / "docs" / "digits.png"
+OF_FONTS = 0.02
 SLOW = """
 import signal, time, mkclust, mkclust.cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -87,7 +92,7 @@ def test_control_c_ends_a_running_program_with_one_line():
 
 @pytest.mark.slow
 def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command():
-    pytest.importorskip("matplotlib")
+    image = pytest.importorskip("matplotlib.image")
     text = succeed("demo", "--out", "new/demo").stdout
     assert "Not used: shuffled" in text
     inputs = [
@@ -100,6 +105,12 @@ def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command():
     assert sorted(os.listdir("new/demo")) == sorted(
         [*inputs, "digits.png", "labels.csv"]
     )
+    drawn, shown = (
+        image.imread(path)[..., :3] for path in ("new/demo/digits.png", SHOWN)
+    )
+    assert drawn.shape == shown.shape, "copy demo/digits.png to docs"
+    assert abs(drawn - shown).mean() < OF_FONTS, "copy demo/digits.png to docs"
+
     # The command that it shows gives the same clusters.
     labels = pd.read_csv("new/demo/labels.csv", index_col="id")["cluster"]
     (line,) = (line for line in text.splitlines() if "mkclust cluster new/demo" in line)
