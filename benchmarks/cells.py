@@ -18,6 +18,8 @@ multiome        3,000 cells with peaks in place of proteins, two seeds
 real            the single-cell sets SNARE and A549 (MKCLUST_DATA), whose tables are no
                 counts but components, topics and logarithms
 recognized      which views of the sets of `sets.py` are taken for counts
+numbers         how many clusters are found if the number is not known, by "auto" and by
+                resolutions, on six samples of cells and on the sets of `sets.py`
 
 Contestants: this library from raw counts and from components; Leiden on components of
 genes, and of both views side by side; Leiden on weighted nearest neighbors (Hao et al.,
@@ -43,13 +45,14 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler, normalize
 
-from mkclust import AgreementKKM
+from mkclust import AgreementKKM, suggest_n_clusters
 from mkclust.datasets import DatasetError
 from mkclust.kernels.kinds import RULES, ViewProfile, kind_of
 from mkclust.metrics import adjusted_rand_index
@@ -322,7 +325,12 @@ PARTS = {
     "multiome": [("multiome", 3_000, seed) for seed in (1, 2)],
     "real": [("SNARE", 800, 0), ("A549", 800, 0)],
     "recognized": [],
+    "numbers": [],
 }
+# Cells whose number of types is not known, and resolutions to find it by.
+UNKNOWN = [("cite", 3_000, seed) for seed in (1, 2, 3)]
+UNKNOWN += [("cite", 1_000, 1), ("cite", 2_500, 7), ("multiome", 3_000, 1)]
+RESOLUTIONS = (0.5, 1.0, 2.0)
 # Cores of a contestant.
 CORES = 2
 
@@ -449,6 +457,39 @@ def recognized():
     return {"taken for counts": taken, "not there": missing}
 
 
+def numbers():
+    """Return what is found on cells and, on average, on other sets, by every rule."""
+    found = {"cells": [], "real": [], "families": []}
+    for kind, n, seed in UNKNOWN:
+        known = {"cells": kind, "n": n, "seed": seed}
+        rules = by_rules(*SIMULATED[kind](n, seed))
+        found["cells"] += [known | rule for rule in rules]
+    for part, names in {"real": REAL, "families": FAMILIES}.items():
+        for name in filter(is_there, names):
+            found[part] += by_rules(*load(name, seed=1))
+    for part in ("real", "families"):
+        frame = pd.DataFrame(found[part])
+        means = frame.groupby("rule")["ari"].agg(["mean", "count"]).round(3)
+        found[part] = means.to_dict("index")
+    return found
+
+
+def by_rules(views, y):
+    """Return the clusters that every rule finds, and how good they are."""
+    suggestion = suggest_n_clusters(views)
+    chosen = {"auto": suggestion.n_clusters}
+    for resolution in RESOLUTIONS:
+        chosen[f"resolution {resolution}"] = suggestion.at_resolution(resolution)
+    rows = []
+    for rule, k in chosen.items():
+        labels = suggestion.labels_by_k[k]
+        is_known = labels >= 0
+        ari = adjusted_rand_index(y[is_known], labels[is_known])
+        types = types_found(y[is_known], labels[is_known])
+        rows.append({"rule": rule, "clusters": k, "types": types, "ari": round(ari, 3)})
+    return rows
+
+
 def is_there(name):
     """Return whether a set can be read, and say so if not."""
     if name in SIMULATED:
@@ -488,9 +529,10 @@ def main():
         print(row, flush=True)
         record["rows"].append(row)
         write(options.out, record)
-    if "recognized" in options.only:
-        record["recognized"] = recognized()
-        write(options.out, record)
+    for part in (recognized, numbers):
+        if part.__name__ in options.only:
+            record[part.__name__] = part()
+            write(options.out, record)
 
 
 def write(path, record):

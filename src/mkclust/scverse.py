@@ -39,6 +39,7 @@ def cluster(
     data: Any,
     n_clusters: Any = "auto",
     *,
+    resolution: float | None = None,
     use_rep: Any = None,
     layer: str | Mapping[str, str] | None = None,
     key_added: str = "mkclust",
@@ -57,6 +58,10 @@ def cluster(
         Changed in place.
     n_clusters : int or "auto", default="auto"
         "auto" takes the number that `suggest_n_clusters` finds.
+    resolution : float, default=None
+        With "auto": of 2 to 25 clusters take those with the highest modularity at this
+        resolution, which means what that of ``scanpy.tl.leiden`` does: 1 is usual, and
+        a higher one gives more clusters.
     use_rep : str, list or dict, default=None
         What to cluster by: a key of ``obsm``, or "X". Of AnnData, a list of keys, or
         keys by names, are several views. Of MuData, one key is that of all modalities,
@@ -96,9 +101,15 @@ def cluster(
     >>> data.obsp["mkclust_connectivities"].shape
     (150, 150)
     """
+    if resolution is not None and n_clusters != "auto":
+        raise ValueError(
+            f"resolution={resolution!r} finds the number of clusters, and n_clusters "
+            f"is {n_clusters!r}: pass n_clusters='auto', or no resolution"
+        )
     read = _read(data, use_rep, layer)
     views = {view.name: view.values for view in read}
-    options: dict[str, Any] = {"random_state": 0} | parameters
+    options: dict[str, Any] = {"random_state": 0, "resolution": resolution}
+    options |= parameters
     if _is_mudata(data):
         options = {"join": "outer"} | options
     if options.get("scale", "auto") == "auto":

@@ -193,6 +193,14 @@ def test_scanpy_takes_the_graph_and_the_clusters(modalities):
     assert all(int(name.split()[1]) < 50 for name in best)
 
 
+def test_a_resolution_finds_the_number_of_clusters(modalities):
+    model = cluster(modalities, resolution=1.0)
+    assert model.n_clusters_ == model.suggestion_.at_resolution(1.0) == 3
+    assert modalities.uns["mkclust"]["parameters"]["resolution"] == "1.0"
+    with pytest.raises(ValueError, match="n_clusters='auto'"):
+        cluster(modalities, 3, resolution=1.0)
+
+
 def test_the_number_of_clusters_is_found(modalities):
     model = cluster(modalities)
     assert model.n_clusters_ == modalities.obs["mkclust"].nunique()

@@ -65,6 +65,22 @@ def test_tightness_is_the_share_that_centers_explain():
         assert tightness == pytest.approx(1 - spread / len(rows), abs=1e-4)
 
 
+def test_modularity_is_that_of_all_links_of_the_mix_written_out():
+    memberships, _ = memberships_of()
+    cuts = cut_for_all(memberships, [2, 4, 6], [2, 2, 2])
+    lists = memberships[0][-1].toarray().astype(float)
+    rows = lists / np.sqrt(lists.sum(axis=1, keepdims=True))
+    links = rows @ rows.T
+    np.fill_diagonal(links, 0)
+    by_chance = np.outer(links.sum(axis=0), links.sum(axis=0)) / links.sum()
+    for labels, within, chance in zip(
+        cuts.labels, cuts.within, cuts.by_chance, strict=True
+    ):
+        same = labels[:, None] == labels
+        assert within == pytest.approx(links[same].sum() / links.sum())
+        assert chance == pytest.approx(by_chance[same].sum() / links.sum())
+
+
 def test_clusters_by_the_same_ways_are_the_same():
     memberships, _ = memberships_of(k=5)
     ways = [Way(2, SETTINGS[1]), Way(2, SETTINGS[1]), Way(1, SETTINGS[0])]

@@ -35,6 +35,21 @@ def test_it_is_the_number_that_is_suggested(views, model):
     assert model.n_clusters == "auto"
 
 
+def test_a_resolution_takes_the_number_of_highest_modularity(views, model):
+    found = model.suggestion_
+    finest = found.at_resolution(100.0)
+    assert found.at_resolution() == 4 < finest
+    modularity = found.within - 100 * found.by_chance
+    assert finest == found.k_values[modularity.argmax()]
+
+    finer = clone(model).set_params(resolution=100.0).fit(views)
+    assert finer.n_clusters_ == finest
+    assert finer.suggestion_.candidates == found.candidates
+    assert len(stability(finer, views, n_resamples=2).clusters) == finest
+    with pytest.raises(ValueError, match="resolution=0"):
+        found.at_resolution(0)
+
+
 def test_the_fit_is_that_of_the_number(views, model):
     expected = AgreementKKM(model.n_clusters_, random_state=0).fit(views)
     assert (model.labels_ == expected.labels_).all()

@@ -61,6 +61,9 @@ class Cuts:
     tightness: Float
     agreements: Float  # adjusted Rand index of the clusters in the two settings
     eigengaps: Float  # between eigenvalues k and k + 1 of the graph of the mix
+    # Share of the links of the mix that are within clusters, and that by chance.
+    within: Float
+    by_chance: Float
 
 
 class _Clusters(NamedTuple):
@@ -100,7 +103,9 @@ def cut_for_all(
 
     ordered = [chosen[place] for place in range(len(k_values))]
     eigengaps = _gaps(memberships, k_values)
-    return Cuts(labels, ordered, tightness, agreements, eigengaps)
+    graph = Graph(rows_of_unit_length(memberships[0][-1]))
+    shares = np.array([graph.shares_within(each) for each in labels])
+    return Cuts(labels, ordered, tightness, agreements, eigengaps, *shares.T)
 
 
 def cut_alike(

@@ -107,13 +107,18 @@ class Graph(Kernel):
 
     def modularity(self, labels: Labels) -> float:
         """Return the share of links within clusters, less that by chance."""
+        within, by_chance = self.shares_within(labels)
+        return within - by_chance
+
+    def shares_within(self, labels: Labels) -> tuple[float, float]:
+        """Return the share of links within clusters, and that expected by chance."""
         clusters = np.unique(labels)
         is_in = (labels[:, None] == clusters).astype(np.float64)
         in_lists = self.transposed @ is_in
         within = np.sum(in_lists * in_lists, axis=0) - is_in.T @ self.own
         total = self.degrees.sum()
         shares = is_in.T @ self.degrees / total
-        return float(within.sum() / total - np.sum(shares**2))
+        return float(within.sum() / total), float(np.sum(shares**2))
 
 
 @dataclass(frozen=True)

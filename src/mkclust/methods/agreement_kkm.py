@@ -1,6 +1,6 @@
 """AgreementKKM: clusters by the neighborhoods in the views that agree."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +32,7 @@ from mkclust.methods.anchors import (
 )
 from mkclust.methods.compromise import find_compromise
 from mkclust.methods.number_of_clusters import NumberOfClusters, find_number
-from mkclust.parameters import Allowed, Choice, Count, Either
+from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
@@ -103,8 +103,9 @@ class AgreementKKM(InductiveClusterer):
     used, and a `GroupsWarning` says so.
 
     **How many clusters.** ``n_clusters="auto"`` takes the number that
-    `suggest_n_clusters` finds; of more than 5,000 samples, by some of them. There is no
-    resolution: ``suggestion_.labels_by_k`` has the clusters for every number, from
+    `suggest_n_clusters` finds; of more than 5,000 samples, by some of them. With a
+    ``resolution`` it is, of the same numbers, the one whose clusters have the highest
+    modularity. ``suggestion_.labels_by_k`` has the clusters for every number, from
     coarse to fine.
 
     Parameters
@@ -150,6 +151,10 @@ class AgreementKKM(InductiveClusterer):
     learn_from : int, default=100_000
         Most samples that the graph is cut with, the anchors among them; all others are
         assigned in blocks, as new samples are.
+    resolution : float or None, default=None
+        With ``n_clusters="auto"``: take the number, from 2 to 25, whose clusters have
+        the highest modularity at this resolution, which means what Leiden's does: 1 is
+        usual, and a higher one gives more clusters. Not used with a number.
     n_init : int, default=10
         Number of k-means starts on the embedding; the best is kept.
     random_state : int, RandomState instance or None, default=None
@@ -285,6 +290,7 @@ class AgreementKKM(InductiveClusterer):
     neighbors: Any = "auto"
     anchors: int = 10_000
     learn_from: int = 100_000
+    resolution: float | None = None
     # Exact kernels for any number of samples: there is nothing to approximate.
     approximation: ClassVar[None] = None  # type: ignore[misc]
 
@@ -313,6 +319,7 @@ class AgreementKKM(InductiveClusterer):
         "neighbors": Either(Count(), Choice(("auto",))),
         "anchors": Count(least=2),
         "learn_from": Count(least=2),
+        "resolution": Either(Number(0, open_low=True), Choice((None,))),
     }
 
     def _solve(self, stack: Stack) -> Solution:
@@ -322,6 +329,7 @@ class AgreementKKM(InductiveClusterer):
     def _learn(self, samples: Samples) -> dict[str, Any]:
         if self.n_clusters == "auto":
             found: NumberOfClusters = find_number(self, samples)
+            found = replace(found, resolution=self.resolution)
             chosen = clone(self).set_params(n_clusters=found.n_clusters)
             return chosen._learn(samples) | {"suggestion_": found}
         if needs_anchors(samples, self.anchors):

@@ -21,7 +21,7 @@ from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.anchors import needs_anchors, with_kinds_of_all
 from mkclust.methods.compromise import find_compromise
 from mkclust.metrics import agreement_of_labels
-from mkclust.parameters import Count
+from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words
 from mkclust.types import Float
 from mkclust.watch import steps
@@ -65,8 +65,13 @@ class NumberOfClusters:
         The numbers of the samples that were used; None if all were.
     n_samples : int
         How many samples there are.
+    within, by_chance : ndarray of shape (s,)
+        Share of the links of the mix's graph that are within clusters, and the share
+        that would be by chance: the modularity is the difference.
     tests : EvidenceOfClusters or None
         What the tests of evidence have found; None unless they were asked for.
+    resolution : float or None
+        If it is not None, `n_clusters` is the number `at_resolution`.
     """
 
     k_values: np.ndarray
@@ -77,7 +82,10 @@ class NumberOfClusters:
     labels: np.ndarray
     samples: np.ndarray | None
     n_samples: int
+    within: Float
+    by_chance: Float
     tests: Any = None
+    resolution: float | None = None
 
     @property
     def scores(self) -> Float:
@@ -86,13 +94,28 @@ class NumberOfClusters:
 
     @property
     def n_clusters(self) -> int:
-        """The number that fits best, with the highest score."""
-        return self.candidates[0]
+        """The number that fits best, with the highest score, or at the resolution."""
+        if self.resolution is None:
+            return self.candidates[0]
+        return self.at_resolution(self.resolution)
 
     @property
     def candidates(self) -> tuple[int, ...]:
         """The best number and the next ones by their score."""
         return highest(self.k_values, self.scores)
+
+    def at_resolution(self, resolution: float = 1.0) -> int:
+        r"""Return the number whose clusters have the highest modularity.
+
+        Parameters
+        ----------
+        resolution : float, default=1.0
+            :math:`\gamma` of the modularity: the share of links within clusters, less
+            :math:`\gamma` times the share by chance. The larger, the more clusters, but
+            none beyond the numbers that were tried.
+        """
+        check_parameter("resolution", resolution, Number(0, open_low=True))
+        return int(self.k_values[np.argmax(self.within - resolution * self.by_chance)])
 
     @property
     def labels_by_k(self) -> dict[int, np.ndarray]:
@@ -132,6 +155,8 @@ class NumberOfClusters:
     def _title(self) -> str:
         """Return the answer in a few words."""
         answer = f"{self.n_clusters} clusters fit best"
+        if self.resolution is not None:
+            answer += f" at resolution {self.resolution:g}"
         return answer if self.tests is None else f"{answer}; {self.tests.title()}"
 
     def _reasons(self) -> list[str]:
@@ -301,5 +326,7 @@ def result_of(
         labels=cuts.labels,
         samples=samples,
         n_samples=n_samples,
+        within=cuts.within,
+        by_chance=cuts.by_chance,
         tests=tests,
     )
