@@ -44,7 +44,9 @@ JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
 def measure_agreement(stack: Stack) -> Agreement:
     """Return how the kernels of a stack agree, in one pass over them."""
     m = stack.n_kernels
-    norms, directions, n_common = np.zeros(m), np.zeros(m), np.zeros((m, m), int)
+    norms = np.zeros(m)
+    directions = np.zeros(m)
+    n_common = np.zeros((m, m), int)
     alignments, scores, likely, lowest, by_order = np.zeros((5, m, m))
     compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
     for each, found, lengths in compared:
@@ -70,9 +72,10 @@ def measure_agreement(stack: Stack) -> Agreement:
         if stack.covariates is not None:
             rotated = rotate(each, stack.covariates[each.samples])
             of_rest, least = _p_values(rotated, rotated.alignments(), tested)
-            of_pairs = (
-                of_rest if stack.groups is None else np.maximum(of_pairs, of_rest)
-            )
+            if stack.groups is None:
+                of_pairs = of_rest
+            else:
+                of_pairs = np.maximum(of_pairs, of_rest)
             of_copies = np.maximum(of_copies, least)
         _insert(likely, each, of_pairs)
         _insert(lowest, each, of_copies)
@@ -181,7 +184,8 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     if not linked.any():
         return linked
     n = comparison.n_samples
-    spread, in_windows = spread_rows(n), None
+    spread = spread_rows(n)
+    in_windows = None
     at_large = Rows(comparison.means(spread))
     if spread.shape[1] > 1:
         windows = neighboring_rows(n)
@@ -192,7 +196,11 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
 
 def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
     """Write the values of a comparison into a matrix of all kernels, (m, m)."""
-    first, second = comparison.first, comparison.second
-    n_first = len(first) if first != second else 0
+    first = comparison.first
+    second = comparison.second
+    n_first = 0
+    if first != second:
+        n_first = len(first)
     across = values[: len(first), n_first:]
-    whole[np.ix_(first, second)], whole[np.ix_(second, first)] = across, across.T
+    whole[np.ix_(first, second)] = across
+    whole[np.ix_(second, first)] = across.T

@@ -188,7 +188,8 @@ class Agreement:
         """
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-        weights, values = np.zeros(len(self.names)), 1 / np.bincount(place)[place]
+        weights = np.zeros(len(self.names))
+        values = 1 / np.bincount(place)[place]
         # A view that agrees with the others by less than this share of the median has
         # less weight, in proportion. Chosen on the data sets of
         # benchmarks/agreement.py.
@@ -292,7 +293,8 @@ class Agreement:
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:
-        groups, n = self.groups, self.n_independent_views
+        groups = self.groups
+        n = self.n_independent_views
         listed = [join_words(self._names_of(group)) for group in groups]
         n_chosen = len(np.unique(self.independent_views[list(groups[0])]))
         evidence = [self.evidence(p) for p in range(len(self.names))]
@@ -353,7 +355,8 @@ class Agreement:
 
     def _names_of(self, kernels: Iterable[int]) -> list[str]:
         """Return the names of kernels, one view standing for its copies."""
-        views, numbers = np.array(self.views), self.independent_views
+        views = np.array(self.views)
+        numbers = self.independent_views
         first = [
             views[p] == views[numbers == numbers[p]].min() for p in range(len(views))
         ]

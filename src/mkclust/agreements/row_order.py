@@ -170,7 +170,9 @@ def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarra
 
     On one of the scales, both follow their rows, and are as much alike if shifted.
     """
-    n_scales = 1 if in_windows is None else 2
+    n_scales = 1
+    if in_windows is not None:
+        n_scales = 2
 
     def are_ordered(rows: Rows) -> np.ndarray:
         """Return for which pairs both kernels follow their rows, (m, m)."""

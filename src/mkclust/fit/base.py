@@ -201,9 +201,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
-        for name, value in (
-            learned | {"_learned_names": (*learned, "_learned_names")}
-        ).items():
+        learned["_learned_names"] = (*learned, "_learned_names")
+        for name, value in learned.items():
             setattr(self, name, value)
         return self
 
@@ -299,7 +298,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             or "neither centered nor scaled"
         )
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
-        sentence = f"{self.SIMILARITIES if is_mixed else COSINES} (kernels {standard}"
+        what = COSINES
+        if is_mixed:
+            what = self.SIMILARITIES
+        sentence = f"{what} (kernels {standard}"
         if self.approximation is not None:
             sentence += "; approximated by features"
         if getattr(self, "anchor_", 0):
@@ -437,7 +439,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        best = "learn" if self._can_learn else "rescale"
+        best = "rescale"
+        if self._can_learn:
+            best = "learn"
         return TableOptions(
             self.views, self.join, self.impute, self.missing_views or best
         )

@@ -32,14 +32,8 @@ if TYPE_CHECKING:
 
 # The last of so many nearest samples counts: one alone may be near by chance.
 NEAREST = 5
-# Samples of the fit that new ones are compared with in how near the nearest ones are.
-MOST_REFERENCES = 256
 # Samples are doubtful if no larger share of the samples of the fit is covered as badly.
 DOUBTFUL = 0.01
-# Samples whose squared length is below this share of the average have no direction.
-SMALLEST_LENGTH = 1e-10
-# New samples that are compared at a time.
-BLOCK_SAMPLES = 1024
 
 
 def references_of(stack: Stack, coefficients: Float) -> Float | None:
@@ -48,16 +42,23 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
         return None
     n = stack.n_samples
     how = [observed_part(kernel).standardization for kernel in stack.kernels]
-    compared, numbers = mix_of_cosines(how, coefficients), draw(n, MOST_REFERENCES)
+    compared = mix_of_cosines(how, coefficients)
+    most_references = 256
+    numbers = draw(n, most_references)
 
     blocks = kernel_blocks(stack, compared.included, numbers)
     for p, block in blocks.items():
-        kernel, scale = stack.kernels[p], unit_scale(how[p])
-        if scale is not None:
-            seen = numbers if block.rows is None else numbers[block.rows]
-            own = kernel.map.positions[seen] if isinstance(kernel, Observed) else seen
-            scaled = block.entries * to_device(scale, block.entries)
-            blocks[p] = block._replace(entries=scaled * select(scale, own)[:, None])
+        kernel = stack.kernels[p]
+        scale = unit_scale(how[p])
+        if scale is None:
+            continue
+        own = numbers
+        if block.rows is not None:
+            own = numbers[block.rows]
+        if isinstance(kernel, Observed):
+            own = kernel.map.positions[own]
+        scaled = block.entries * to_device(scale, block.entries)
+        blocks[p] = block._replace(entries=scaled * select(scale, own)[:, None])
     like = stack.kernels[0].like
     (similarities,) = compared.compare(blocks, (len(numbers), n), like)
     return np.sort(nearness(similarities, n_own=1))
@@ -70,17 +71,21 @@ def nearness_of_new(
     self_similarity: Any = None,
 ) -> Float:
     """Return how near the nearest samples of the fit are to new ones, (n_new,)."""
-    source, extension = model._source, model._source.extension
+    source = model._source
+    extension = source.extension
     if self_similarity is None:
         for p in source.given_kernels:
             check_lengths(extension.standardizations[p], extension.names[p])
-    n = len(model.labels_) if model._covered is None else len(model._covered)
+    n = len(model.labels_)
+    if model._covered is not None:
+        n = len(model._covered)
     compared = mix_of_cosines(extension.standardizations, coefficients)
-    how = [
-        each if (scale := unit_scale(each)) is None else replace(each, scale=scale)
-        for each in extension.standardizations
-    ]
-    extension = replace(extension, standardizations=how)
+    to_unit_length = list(extension.standardizations)
+    for p, how in enumerate(to_unit_length):
+        scale = unit_scale(how)
+        if scale is not None:
+            to_unit_length[p] = replace(how, scale=scale)
+    extension = replace(extension, standardizations=to_unit_length)
 
     parts: Iterable[Samples] = [samples]
     if samples.kind != "kernels" and self_similarity is None:
@@ -90,7 +95,9 @@ def nearness_of_new(
         similarities = source.similarities(model, part, self_similarity)
         new = NewSamples(extension, compared, similarities, part.n_samples, n)
         found += new.map(lambda by_mix: nearness(by_mix[0]))
-    return np.concatenate(found) if found else np.zeros(0)
+    if not found:
+        return np.zeros(0)
+    return np.concatenate(found)
 
 
 def check_lengths(how: Standardization, name: str) -> None:
@@ -121,8 +128,10 @@ def nearness_by_features(
 
 def kept_block(source: FromFeatures) -> Block:
     """Return samples that a model of features has kept, those that all views have."""
-    rows, names = source.rows, source.given.names
-    if lost := [name for name in names if name not in rows]:
+    rows = source.rows
+    names = source.given.names
+    lost = [name for name in names if name not in rows]
+    if lost:
         raise ValueError(
             f"the model has kept no samples of {join_words(map(repr, lost))} to "
             "compare new ones with, because these are dask arrays or have too many "
@@ -144,10 +153,10 @@ def kept_block(source: FromFeatures) -> Block:
 
 def mix_of_cosines(how: Sequence[Standardization], coefficients: Float) -> MixAndViews:
     """Return a mix as one of kernels with unit diagonals."""
-    sizes = [
-        float(np.mean(to_host(each.centered_diagonal()))) if each.scale is None else 1.0
-        for each in how
-    ]
+    sizes = np.ones(len(how))
+    for p, each in enumerate(how):
+        if each.scale is None:
+            sizes[p] = np.mean(to_host(each.centered_diagonal()))
     return MixAndViews(np.abs(coefficients) * sizes, (0,) * len(sizes))
 
 
@@ -157,7 +166,8 @@ def unit_scale(how: Standardization) -> Array | None:
         return None
     lengths = how.centered_diagonal()
     xp = namespace(lengths)
-    has_length = lengths > SMALLEST_LENGTH * float(xp.mean(xp.abs(lengths)))
+    # Samples whose squared length is below this share of the average have no direction.
+    has_length = lengths > 1e-10 * float(xp.mean(xp.abs(lengths)))
     return xp.where(has_length, 1 / xp.sqrt(xp.where(has_length, lengths, 1.0)), 0.0)
 
 
@@ -168,13 +178,15 @@ def nearness(similarities: Array, n_own: int = 0) -> Float:
     return nearest
 
 
-def some_at_a_time(samples: Samples) -> Iterator[Samples]:
+def some_at_a_time(samples: Samples, block_samples: int = 1024) -> Iterator[Samples]:
     """Yield views of some samples after the other, in memory."""
     blocks = as_blocks(samples)
-    for some in ranges(samples.n_samples, BLOCK_SAMPLES):
+    for some in ranges(samples.n_samples, block_samples):
         block = blocks.take(np.arange(some.start, some.stop))
         parts = tuple(block[name] for name in samples.names)
-        missing = None if block.observed is None else ~block.observed
+        missing = None
+        if block.observed is not None:
+            missing = ~block.observed
         yield replace(samples, parts=parts, missing=missing, ids=None, groups=None)
 
 

@@ -36,8 +36,6 @@ from mkclust.types import Array, Float
 # The label of samples of which nothing is known: no view that is used has an entry, or
 # finds a neighbor, of them.
 UNCOVERED = -1
-# Self-similarities that differ by no more than this share are the same.
-SAME_DIAGONAL = 1e-6
 
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
@@ -70,13 +68,17 @@ def used_kernels(
 def observed_of(stack: Stack) -> np.ndarray | None:
     """Return which kernels have which samples, (n, m) of bool; None if all have all."""
     features = stack.features
-    return observed_samples(stack.kernels) if features is None else features.observed
+    if features is None:
+        return observed_samples(stack.kernels)
+    return features.observed
 
 
 def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
     """Return sorted indices of samples without entries in used views, given (n, m)."""
     used = empty[:, is_used]
-    return np.flatnonzero(used.all(axis=1)) if used.shape[1] else np.arange(0)
+    if used.shape[1]:
+        return np.flatnonzero(used.all(axis=1))
+    return np.arange(0)
 
 
 def warn_of_uncovered(
@@ -88,14 +90,21 @@ def warn_of_uncovered(
     lacks_neighbors: bool = False,
 ) -> None:
     """Warn of samples of which no used view says anything, and name views set aside."""
-    have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
-    named = join_words(uncovered if ids is None else ids[uncovered])
-    what = "no entry, or no neighbor," if lacks_neighbors else "no entry"
-    only = (
-        f", only in {join_words(aside)}, which a method such as AverageKKM uses"
-        if aside
-        else ""
-    )
+    have = "have"
+    them = "them"
+    if len(uncovered) == 1:
+        have = "has"
+        them = "it"
+    what = "no entry"
+    if lacks_neighbors:
+        what = "no entry, or no neighbor,"
+    only = ""
+    if aside:
+        only = f", only in {join_words(aside)}, which a method such as AverageKKM uses"
+    names = uncovered
+    if ids is not None:
+        names = ids[uncovered]
+    named = join_words(names)
     warn(
         f"{len(uncovered)} of {count(n_samples, 'sample')} {have} {what} in any view "
         f"that is used{only}: {named}. Nothing is known of {them}, and the label is "
@@ -110,6 +119,13 @@ def embedded_rows(relaxation: Relaxation, precision: float) -> Array:
     products = astype(relaxation.products[:, :k], "float64")
     scale = inverse(relaxation.eigenvalues[:k], products.shape[0], precision)
     return products * to_device(scale, products)
+
+
+def matrix_at(matrices: Any, place: int | slice) -> Array:
+    """Return one of several matrices, or some rows of one, of any library."""
+    if is_foreign(matrices):
+        return matrices[place, ...]
+    return matrices[place]
 
 
 class Similarities(NamedTuple):
@@ -131,6 +147,14 @@ class Similarities(NamedTuple):
         if isinstance(self.cross, Source):
             return self.cross.blocks()
         return [(slice(0, len(self.rows)), self.cross)]
+
+    def rows_at(self, some: slice) -> Any:
+        """Return some rows, by kernel."""
+        if isinstance(self.cross, Source):
+            return self.cross.rows(some.start, some.stop)
+        if isinstance(self.cross, list):
+            return [matrix_at(each, some) for each in self.cross]
+        return self.cross[:, some, ...]
 
 
 @dataclass(frozen=True)
@@ -173,8 +197,10 @@ class Extension:
         if all(each is None for each in maps):
             is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
         standards = [observed_part(kernel).standardization for kernel in stack.kernels]
-        pairs = zip(maps, projections, strict=False)
-        gathered = [P if each is None else each.gather(P) for each, P in pairs]
+        gathered = list(projections)
+        for p, (each, P) in enumerate(zip(maps, projections, strict=False)):
+            if each is not None:
+                gathered[p] = each.gather(P)
         return cls(stack.names, standards, maps, gathered, is_active, rule)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -186,9 +212,13 @@ class Extension:
         """Return a copy with the predictions of regressions in further columns."""
         projections = []
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
-            own = slice(None) if each is None else each.samples
-            further = [a[own] * (seen[p] / seen.sum()) for seen, a in regressions]
-            projections.append(hstack(P, *(to_device(a, P) for a in further)))
+            further = [P]
+            for seen, a in regressions:
+                own = a * (seen[p] / seen.sum())
+                if each is not None:
+                    own = own[each.samples]
+                further.append(to_device(own, P))
+            projections.append(hstack(*further))
         patterns = [seen for seen, _ in regressions]
         assert self.learned is not None
         learned = replace(self.learned, patterns=patterns, active=self.active)
@@ -206,8 +236,12 @@ class Extension:
         else:
             products = multiply(kernels, thin)
         everyone = np.arange(stack.n_samples)
-        rows = [everyone if each is None else each.samples for each in self.maps]
-        parts = [([p], rows[p], product) for p, product in enumerate(products)]
+        parts = []
+        for p, (each, product) in enumerate(zip(self.maps, products, strict=True)):
+            rows = everyone
+            if each is not None:
+                rows = each.samples
+            parts.append(([p], rows, product))
         return self._sum(parts, stack.n_samples)
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
@@ -226,12 +260,12 @@ class Extension:
         total = None
         for kernels, rows, contribution in parts:
             seen[np.ix_(rows, np.asarray(kernels))] = True
-            own = (
-                contribution
-                if len(rows) == n
-                else SampleMap(rows, n).scatter(contribution)
-            )
-            total = own if total is None else total + own
+            own = contribution
+            if len(rows) < n:
+                own = SampleMap(rows, n).scatter(contribution)
+            if total is not None:
+                own = total + own
+            total = own
         if self.learned is not None:
             return self.learned.complete(total, seen)
         if self.rule == "zero" or seen.all():
@@ -240,61 +274,56 @@ class Extension:
 
     def _embed_some(self, part: Similarities) -> Array:
         """Return what kernels contribute to the samples that they have, (n_seen, k)."""
-        own = part.self_similarity
         embedded = []
         for rows, matrices in part.blocks():
             parts = []
             for place, p in enumerate(part.kernels):
-                cross = (
-                    matrices[place, ...] if is_foreign(matrices) else matrices[place]
+                cross = matrix_at(matrices, place)
+                lengths = self.lengths(part, place, cross, rows)
+                contribution = self.standardizations[p].project(
+                    cross, self.projections[p], lengths, is_training=part.is_training
                 )
-                some = None if own is None else own[place, rows]
-                lengths = self.lengths(p, cross, some, part.is_training, rows)
-                parts.append(
-                    self.standardizations[p].project(
-                        cross,
-                        self.projections[p],
-                        lengths,
-                        is_training=part.is_training,
-                    )
-                )
+                parts.append(contribution)
             embedded.append(sum(parts[1:], parts[0]))
         return namespace(*embedded).concat(embedded)
 
     def lengths(
-        self,
-        p: int,
-        cross: Array,
-        given: Array | None,
-        is_known: bool,
-        rows: slice,
+        self, part: Similarities, place: int, cross: Array, rows: slice
     ) -> Array | None:
         """Return the similarities of new samples to themselves, if scaling needs them.
 
-        If they are known to be samples of the fit, ``rows`` says which.
+        They are some ``rows`` of a part, with similarities ``cross`` by the kernel at a
+        place among its own.
         """
-        how, name, xp = self.standardizations[p], self.names[p], namespace(cross)
-        if given is not None and bool(xp.any(xp.isnan(given[:1]))):
-            given = None  # what follows from the fit is not passed
-        if given is not None or how.scale is None:
-            return given
-        if is_known:
+        p = part.kernels[place]
+        how = self.standardizations[p]
+        xp = namespace(cross)
+        if part.self_similarity is not None:
+            given = part.self_similarity[place, rows]
+            # NaN is what follows from the fit, and need not be passed.
+            if not bool(xp.any(xp.isnan(given[:1]))):
+                return given
+        if how.scale is None:
+            return None
+        if part.is_training:
             return (how.diagonal - how.shift)[rows]
 
         constant = how.constant_self_similarity()
         if constant is None:
             raise ValueError(
-                f"{name}: scaling new samples needs their similarity to themselves, "
-                "and it is not constant for this kernel; pass self_similarity, an "
-                "array of k(x, x) with a row for each kernel and a column for each new "
-                "sample, or fit with normalize=False"
+                f"{self.names[p]}: scaling new samples needs their similarity to "
+                "themselves, and it is not constant for this kernel; pass "
+                "self_similarity, an array of k(x, x) with a row for each kernel and a "
+                "column for each new sample, or fit with normalize=False"
             )
         return zeros((cross.shape[0],), cross) + constant
 
 
 def observed_part(kernel: Any) -> Standardized:
     """Return a kernel over the samples that it has."""
-    inner: Any = kernel.kernel if isinstance(kernel, Observed) else kernel
+    inner: Any = kernel
+    if isinstance(kernel, Observed):
+        inner = kernel.kernel
     return inner
 
 
@@ -307,11 +336,15 @@ def is_training(standardization: Standardization, cross: Array) -> bool:
         return False
     xp = namespace(cross)
     expected = to_device(standardization.diagonal, cross) - standardization.shift
-    diagonal = xp.linalg.diagonal(cross) if is_foreign(cross) else cross.diagonal()
+    if is_foreign(cross):
+        diagonal = xp.linalg.diagonal(cross)
+    else:
+        diagonal = cross.diagonal()
     difference = xp.abs(xp.astype(diagonal, xp.float64) - expected)
-    if not bool(xp.all(difference <= SAME_DIAGONAL * xp.abs(expected))):
+    if not bool(xp.all(difference <= 1e-6 * xp.abs(expected))):
         return False
     probe = np.random.default_rng(0).standard_normal((n, 1))
     columns = to_device(probe, cross, precision_of(cross))
-    left, right = to_host(cross @ columns), to_host(cross.T @ columns)
+    left = to_host(cross @ columns)
+    right = to_host(cross.T @ columns)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())

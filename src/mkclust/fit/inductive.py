@@ -217,7 +217,10 @@ class InductiveClusterer(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         mixed = solution.coefficients
-        coefficients = solution.weights if mixed is None else mixed
+        if mixed is None:
+            coefficients = solution.weights
+        else:
+            coefficients = mixed
         return {"_references": references_of(stack, coefficients)}
 
     def _embed(
@@ -263,7 +266,8 @@ class InductiveClusterer(
         ``find`` also returns which kernels find no neighbor of which samples.
         """
         empty = self._source.empty(samples)
-        n, used = len(empty), self._used_kernels
+        n = len(empty)
+        used = self._used_kernels
         uncovered = without_entries(empty, used)
         if not len(uncovered):
             found, alone = find(self, samples, self_similarity)
@@ -296,8 +300,10 @@ class InductiveClusterer(
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Embed the training samples as new ones are, so that their labels agree."""
-        relaxation, observed = solution.relaxation, observed_of(stack)
-        extension, projections = None, self._projections(stack, solution)
+        relaxation = solution.relaxation
+        observed = observed_of(stack)
+        extension = None
+        projections = self._projections(stack, solution)
         if stack.features is None:
             rule = self.table_options.fill_rule
             extension = Extension.by(stack, projections, rule, solution.included)
@@ -305,10 +311,8 @@ class InductiveClusterer(
                 predictions = self._predictions(stack, solution, projections)
                 extension = replace(extension, learned=LearnedRows(predictions))
                 if observed is not None:
-                    rows, seen = (
-                        extension.embed_training(stack),
-                        observed & extension.active,
-                    )
+                    rows = extension.embed_training(stack)
+                    seen = observed & extension.active
                     extension = extension.with_regressions(
                         learn_regressions(stack, rows, seen)
                     )
@@ -354,7 +358,9 @@ class InductiveClusterer(
 
 def lazy_labels(model: InductiveClusterer, samples: Samples) -> Any:
     """Return the labels of views in dask arrays as a dask array."""
-    observed = None if samples.missing is None else ~samples.missing
+    observed = None
+    if samples.missing is not None:
+        observed = ~samples.missing
     blocks = DaskBlocks(samples.by_name, observed)
     assign = partial(labels_of_block, model, samples.frame)
     return blocks.map_lazily(assign, model.labels_[:1])

@@ -30,12 +30,6 @@ TRUST = 0.9
 # Ridge penalty, for kernels of unit diagonal: the best of 0.1, 1 and 10 on BBCSport and
 # MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
 RIDGE = 1.0
-# A regression learns from at least this number of samples per cluster, ...
-FEWEST_PER_CLUSTER = 5
-# ... and from at most this number in all.
-MOST_SAMPLES = 2000
-# Of more patterns of kernels than this, those of the fewest samples are not learned.
-MOST_PATTERNS = 16
 
 
 def grams_of(H: Array, products: Array) -> Float:
@@ -87,19 +81,27 @@ class LearnedRows:
 
 
 def learn_regressions(
-    stack: Stack, H: Array, observed: np.ndarray
+    stack: Stack,
+    H: Array,
+    observed: np.ndarray,
+    *,
+    fewest_per_cluster: int = 5,
+    most_samples: int = 2000,
+    most_patterns: int = 16,
 ) -> list[tuple[np.ndarray, Float]]:
     """Learn to embed samples by the kernels that have them, for every such pattern.
 
     H is the embedding, and observed is for the kernels that are mixed. Returned are
     patterns, (m,) of bool, each with what every training sample contributes by its
-    similarity, (n_samples, k).
+    similarity, (n_samples, k). A regression learns from at least a number of samples
+    per cluster, and from at most a number in all; of many patterns, those of the fewest
+    samples are not learned.
     """
     rows = to_host(H)
     n_seen = observed.sum(axis=1)
     incomplete = (n_seen > 0) & (n_seen < n_seen.max())
     patterns, counts = np.unique(observed[incomplete], axis=0, return_counts=True)
-    frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+    frequent = np.argsort(-counts, kind="stable")[:most_patterns]
     lengths = np.linalg.norm(rows, axis=1)
     targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
     # Samples in all kernels of a pattern are learned from: how missing ones are filled
@@ -108,17 +110,17 @@ def learn_regressions(
         each and replace(each, scale=None, fill=None) for each in maps_of(stack.kernels)
     ]
     stack = replace(stack, kernels=with_maps(stack.kernels, plain))
+
     regressions = []
     for seen in patterns[frequent]:
         samples = np.flatnonzero(observed[:, seen].all(axis=1) & (n_seen > seen.sum()))
-        if len(samples) >= FEWEST_PER_CLUSTER * rows.shape[1]:
-            samples = samples[draw(len(samples), MOST_SAMPLES)]
-            used = stack.subset(np.flatnonzero(seen).tolist()).among(samples)
-            K = to_host(used.mix(np.full(used.n_kernels, 1 / used.n_kernels)).dense())
-            K += RIDGE * np.trace(K) / len(K) * np.eye(len(K))
-            coefficients = np.zeros_like(targets)
-            coefficients[samples] = scipy.linalg.solve(
-                K, targets[samples], assume_a="pos"
-            )
-            regressions.append((seen, coefficients))
+        if len(samples) < fewest_per_cluster * rows.shape[1]:
+            continue
+        samples = samples[draw(len(samples), most_samples)]
+        used = stack.subset(np.flatnonzero(seen).tolist()).among(samples)
+        K = to_host(used.mix(np.full(used.n_kernels, 1 / used.n_kernels)).dense())
+        K += RIDGE * np.trace(K) / len(K) * np.eye(len(K))
+        coefficients = np.zeros_like(targets)
+        coefficients[samples] = scipy.linalg.solve(K, targets[samples], assume_a="pos")
+        regressions.append((seen, coefficients))
     return regressions

@@ -22,9 +22,6 @@ from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 if TYPE_CHECKING:
     from mkclust.fit.base import MultipleKernelClusterer
 
-# Entries with a larger rounding are stored in single precision.
-SINGLE_PRECISION = 1e-10
-
 
 def fit_bytes(
     method: Any,
@@ -42,7 +39,9 @@ def fit_bytes(
     Kernels are held by the fit ("dense") or its user ("precomputed", "sparse"), or
     computed ("on-the-fly") or read ("streamed") some rows at a time.
     """
-    n, m, k = n_samples, n_kernels, n_clusters
+    n = n_samples
+    m = n_kernels
+    k = n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are
     # kept.
     needed = (
@@ -51,7 +50,9 @@ def fit_bytes(
     needed += 16 * n * m * min(n, SOME_COMPARED) * on_device
     if storage == "on-the-fly":
         needed += 8 * n * n_features + 12 * min(n, MEDIAN_ROWS) ** 2
-        storage = "dense" if method.NEEDS_ENTRIES else "streamed"
+        storage = "streamed"
+        if method.NEEDS_ENTRIES:
+            storage = "dense"
     if storage == "dense":
         needed += m * n**2 * itemsize
     if method.NEEDS_ENTRIES:
@@ -71,8 +72,11 @@ def require_memory_for_views(
     """Refuse views whose kernels, together with the fit, do not fit into memory."""
     m, n, dtype = bank.planned_shape(samples)
     parts = samples.parts
-    storage = "on-the-fly" if bank.on_the_fly else "dense"
-    storage = storage if bank.neighbors is None else "sparse"
+    storage = "dense"
+    if bank.on_the_fly:
+        storage = "on-the-fly"
+    if bank.neighbors is not None:
+        storage = "sparse"
     columns = sum(
         row_width(part) for part in parts if len(getattr(part, "shape", ())) == 2
     )
@@ -84,8 +88,12 @@ def require_memory_for_views(
 def require_memory_beside_kernels(model: MultipleKernelClusterer, stack: Stack) -> None:
     """Refuse kernels that leave too little memory for a fit."""
     mix = Mix(np.ones(stack.n_kernels), stack.kernels)
-    storage = "precomputed" if mix.storage == "dense" else mix.storage
-    itemsize = 8 if mix.precision < SINGLE_PRECISION else 4
+    storage = mix.storage
+    if storage == "dense":
+        storage = "precomputed"
+    itemsize = 4
+    if mix.precision < 1e-10:  # stored in double precision
+        itemsize = 8
     _require(
         model, storage, stack.n_samples, stack.n_kernels, mix.like, itemsize=itemsize
     )
@@ -104,9 +112,9 @@ def _require(
     k = model.n_clusters
     if isinstance(k, str):  # found by the fit, whose input is read again
         k = model.n_clusters_
-    beside = (
-        "" if storage in ("dense", "on-the-fly") else ", in addition to the kernels,"
-    )
+    beside = ", in addition to the kernels,"
+    if storage in ("dense", "on-the-fly"):
+        beside = ""
     advice = (
         "pass views with approximation=Nystroem(n_components=200), features for kernels"
     )

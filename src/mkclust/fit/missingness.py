@@ -20,15 +20,8 @@ LEVEL = 0.01
 NOTEWORTHY = 0.01
 # Patterns that are counted one by one, as many as five views can have.
 MOST_PATTERNS = 31
-# Permutations at least, however few tests there are.
-FEWEST_PERMUTATIONS = 999
-# Permutations per test: enough for a corrected p-value of a third of the level.
-PERMUTATIONS_PER_TEST = 300
 # Statistics of permutations that differ by less, relatively, are equal up to rounding.
 ROUNDING = 1e-12
-# A verdict names this number of clusters, those whose share of missing samples differs
-# most.
-MOST_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +90,9 @@ class Missingness:
         smallest = float(found.min())
         bound = len(found) / (1 + self.n_permutations) / np.sum(found == smallest)
 
-        return smallest if smallest <= bound * (1 + ROUNDING) else 0.0
+        if smallest <= bound * (1 + ROUNDING):
+            return smallest
+        return 0.0
 
     def p_text(self, value: float) -> str:
         """Return a p-value, as a bound if no permutation says as much."""
@@ -126,14 +121,17 @@ class Missingness:
         agreement = self.agreement
         p_value = self.p_value
         rest = ""
-        if names := self.followed_views:
+        names = self.followed_views
+        if names:
             v = self.view_names.index(names[0])
-            agreement, p_value = self.view_agreements[v], self.view_p_values[v]
+            agreement = self.view_agreements[v]
+            p_value = self.view_p_values[v]
             finding = (
                 f"follow the missingness: {names[0]!r} is missing from "
                 f"{self._say_shares(v)}"
             )
-            if others := join_words(map(repr, names[1:])):
+            if len(names) > 1:
+                others = join_words(map(repr, names[1:]))
                 rest = f" They also follow that of {others}."
         elif self.follows:
             finding = (
@@ -199,7 +197,7 @@ class Missingness:
         share = missing.sum() / self.sizes.sum()
         shares = missing / sizes
         deviations = np.abs(shares - share) * np.sqrt(sizes)
-        named = np.argsort(-deviations, kind="stable")[:MOST_NAMED].tolist()
+        named = np.argsort(-deviations, kind="stable")[:3].tolist()
         named.sort(key=lambda c: -shares[c])
         clusters = join_words(
             [f"{100 * shares[c]:.0f} % of cluster {c}" for c in named]
@@ -228,7 +226,8 @@ def measure_missingness(
         columns=range(int(labels.max()) + 1), fill_value=0
     ).to_numpy()
     order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -counts.sum(axis=1)])
-    lacks, counts = lacks[order], counts[order]
+    lacks = lacks[order]
+    counts = counts[order]
     view_counts = lacks.T.astype(int) @ counts
     sizes = counts.sum(axis=0)
     patterns: list[tuple[str, ...] | None] = [
@@ -243,10 +242,10 @@ def measure_missingness(
     is_tested = np.append(True, lacks.any(axis=0) & ~lacks.all(axis=0))
     # Permutations are drawn as tables of counts, so that the number of samples costs
     # nothing.
-    n_permutations = max(
-        FEWEST_PERMUTATIONS, PERMUTATIONS_PER_TEST * int(is_tested.sum())
-    )
-    agreements, p_values = np.zeros(len(tables)), np.ones(len(tables))
+    # 300 per test are enough for a corrected p-value of a third of the level.
+    n_permutations = max(999, 300 * int(is_tested.sum()))
+    agreements = np.zeros(len(tables))
+    p_values = np.ones(len(tables))
     for number in np.flatnonzero(is_tested):
         agreements[number], p_values[number] = _test(tables[number], n_permutations)
     p_values[is_tested] = false_discovery_control(p_values[is_tested])
@@ -264,10 +263,13 @@ def measure_missingness(
 
 
 def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
+    """Return the adjusted mutual information of a table of counts, and its p-value."""
     # Sorted, so that the draws are the same whatever the order of clusters and of
     # views.
-    rows, columns = (np.sort(table.sum(axis=axis)) for axis in (1, 0))
-    rows, columns = rows[rows > 0], columns[columns > 0]
+    sums_of_rows = np.sort(table.sum(axis=1))
+    sums_of_columns = np.sort(table.sum(axis=0))
+    rows = sums_of_rows[sums_of_rows > 0]
+    columns = sums_of_columns[sums_of_columns > 0]
     if min(len(rows), len(columns)) < 2:
         return 0.0, 1.0
     n = int(rows.sum())
@@ -279,8 +281,11 @@ def _test(table: np.ndarray, n_permutations: int) -> tuple[float, float]:
     drawn = random_table(rows, columns).rvs(size=n_permutations, random_state=rng)
     permuted = xlogy(drawn, drawn).sum(axis=(1, 2))
     constant = sum(entropies) - np.log(n)
-    information, expected = constant + joint / n, constant + permuted.mean() / n
+    information = constant + joint / n
+    expected = constant + permuted.mean() / n
     largest = min(entropies) - expected
     n_larger = int(np.sum(permuted >= joint - ROUNDING * abs(joint)))
-    adjusted = float((information - expected) / largest) if largest > ROUNDING else 0.0
+    adjusted = 0.0
+    if largest > ROUNDING:
+        adjusted = float((information - expected) / largest)
     return adjusted, (1 + n_larger) / (1 + n_permutations)

@@ -23,10 +23,6 @@ from mkclust.types import Array, Float
 EIGEN_TOLERANCE = 1e-12
 # Relative error of the sums used by `leading_shares`, which are shown with two digits.
 SHARE_TOLERANCE = 5e-3
-# An alternation is in a cycle if it returns to within this share of a step.
-REPEATED = 1e-3
-# Alternation stopped by max_iter is reported as a cycle within this share.
-NEARLY_REPEATED = 0.1
 
 
 class Iterates(NamedTuple):
@@ -44,7 +40,9 @@ class Mixture:
     """The leading eigenvectors of one mix after another, each started from the last."""
 
     def __init__(self, stack: Stack, n_clusters: int):
-        self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
+        self.stack = stack
+        self.n_clusters = n_clusters
+        self.n_passes = 0
         self.mixed: Any = None  # the latest mix
         self._start: Array | None = None
 
@@ -127,7 +125,8 @@ class Mixture:
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
     """Return what share of each kernel's top-k eigenvalue sum a partition captures."""
-    H, products = solution.partition, solution.products
+    H = solution.partition
+    products = solution.products
     assert products is not None
     largest = leading_sums(stack, H.shape[1], solution.basis, products)
     sums = inner_products(products[:, :, : H.shape[1]], H)
@@ -152,7 +151,9 @@ def leading_sums(
         options["dtype"] = precision_of(held.entries)
     sums = np.empty(stack.n_kernels)
     for p, K in enumerate((held or stack).kernels):
-        known = None if products is None else products[p, :, :]
+        known = None
+        if products is not None:
+            known = products[p, :, :]
         sums[p] = relax(K, n_clusters, products=known, **options).value
     return sums
 
@@ -177,12 +178,14 @@ def descend(
     """
     relaxation = mixture.relax(mix(weights))
     unexplained = mixture.unexplained(relaxation)
-    history, converged = list[float](), False
+    history = list[float]()
+    converged = False
     while not converged and len(history) < max_iter:
         updated = update(unexplained)
-        history.append(
-            objective(weights if recorded == "before" else updated, unexplained)
-        )
+        if recorded == "before":
+            history.append(objective(weights, unexplained))
+        else:
+            history.append(objective(updated, unexplained))
         weights = updated
         relaxation = mixture.relax(mix(weights))
         unexplained = mixture.unexplained(relaxation)
@@ -215,8 +218,10 @@ def alternate(
     trail = [weights]
     relaxation = relax(weights)
     answer, value = respond(relaxation)
-    history, best = [value], (value, weights, relaxation)
-    converged, cycle = False, 0
+    history = [value]
+    best = (value, weights, relaxation)
+    converged = False
+    cycle = 0
     while not converged and not cycle and len(trail) <= max_iter:
         weights = answer
         relaxation = relax(weights)
@@ -226,10 +231,10 @@ def alternate(
         if converged or len(trail) == 1 or value < best[0]:
             best = (value, weights, relaxation)
         if not converged:
-            cycle = _cycle(trail, weights, REPEATED)
+            cycle = _cycle(trail, weights, share=1e-3)
         trail.append(weights)
     if not converged and not cycle:
-        cycle = _cycle(trail[:-1], weights, NEARLY_REPEATED)
+        cycle = _cycle(trail[:-1], weights, share=0.1)  # nearly, when it was stopped
     value, weights, relaxation = best
     if value != history[-1]:
         history.append(value)
@@ -239,7 +244,10 @@ def alternate(
 
 
 def _cycle(trail: list[Float], weights: Float, share: float) -> int:
-    """Return in how many steps the weights came back to an earlier iterate, or zero."""
+    """Return in how many steps the weights came back to an earlier iterate, or zero.
+
+    They are back if they are within this share of the last step.
+    """
     if len(trail) < 2:
         return 0
     step = np.max(np.abs(weights - trail[-1]))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from mkclust.fit.embedding import Extension, Similarities
+from mkclust.fit.embedding import Extension, Similarities, matrix_at, observed_part
 from mkclust.fit.mixture import leading_sums
 from mkclust.graph import (
     Cut,
@@ -23,7 +23,6 @@ from mkclust.graph import (
 from mkclust.linalg import (
     arrays_to_host,
     inner_products,
-    is_foreign,
     namespace,
     pair_ranges,
     to_device,
@@ -33,9 +32,6 @@ from mkclust.linalg.threads import in_threads
 from mkclust.stack import Observed, Source, Stack
 from mkclust.stack.compare import among_compared, compared_samples
 from mkclust.types import Array, Float
-
-# Directions of less than this share of the largest are rounding.
-RANK_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def find_memberships(
     def compare(samples: Any) -> list[Array]:
         """Return similarities of some samples to all, by the mix and by each view."""
         blocks = kernel_blocks(stack, compared.included, samples)
-        height = len(range(n)[samples]) if isinstance(samples, slice) else len(samples)
+        height = len(np.arange(n)[samples])
         return compared.compare(blocks, (height, n), like)
 
     parts = pair_ranges(n, n, like)
@@ -141,22 +137,23 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
     """Return the differences that are only rounding, by the mix and by each view."""
     sizes = {}
     for p in compared.included:
-        kernel = stack.kernels[p]
-        inner = kernel.kernel if isinstance(kernel, Observed) else kernel
-        sizes[p] = float(np.mean(np.abs(to_host(inner.diagonal()))))
+        diagonal = observed_part(stack.kernels[p]).diagonal()
+        sizes[p] = float(np.mean(np.abs(to_host(diagonal))))
     tie = tie_of(max(stack.kernels[p].precision for p in compared.included))
-    c = compared.coefficients
-    return [
-        tie
-        * float(np.average([sizes[p] for p in group], weights=[c[p] for p in group]))
-        for group in compared.groups
-    ]
+
+    ties = []
+    for group in compared.groups:
+        weights = [compared.coefficients[p] for p in group]
+        size = float(np.average([sizes[p] for p in group], weights=weights))
+        ties.append(tie * size)
+    return ties
 
 
 def orthonormalized(rows: Float) -> tuple[Float, Float]:
     """Return the nearest matrix of orthonormal columns, and what makes it, (k, k)."""
     left, lengths, turn = np.linalg.svd(rows, full_matrices=False)
-    is_real = lengths > RANK_TOLERANCE * lengths[0]
+    # Directions of less than this share of the largest are rounding.
+    is_real = lengths > 1e-12 * lengths[0]
     inverse = is_real / np.where(is_real, lengths, 1.0)
     return left @ turn, (turn.T * inverse) @ turn
 
@@ -168,7 +165,10 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
     """
     samples = compared_samples(stack.n_samples)
     are_complete = not any(isinstance(each, Observed) for each in stack.kernels)
-    some: Stack = among_compared(stack) if are_complete else stack.among(samples)
+    if are_complete:
+        some = among_compared(stack)
+    else:
+        some = stack.among(samples)
     H = np.linalg.qr(embedding[samples])[0]
     H = to_device(np.ascontiguousarray(H), some.kernels[0].like)
     products = some.apply(H)
@@ -218,11 +218,20 @@ class NewSamples:
         n_new: int,
         n_anchors: int,
     ):
-        self.compared, self.n_new, self.n_anchors = compared, n_new, n_anchors
+        self.extension = extension
+        self.compared = compared
+        self.n_new = n_new
+        self.n_anchors = n_anchors
         included = set(compared.included)
-        used = [part for part in similarities if included & set(part.kernels)]
-        self.parts = [NewRows(extension, part, included) for part in used]
-        self.like = self.parts[0].like if self.parts else np.zeros(0)
+        self.parts = [part for part in similarities if included & set(part.kernels)]
+        self.like: Array = np.zeros(0)
+        if self.parts:
+            first = self.parts[0]
+            matrices = first.cross
+            if isinstance(matrices, Source):
+                matrices = matrices.rows(0, 0)
+            used = [place for place, p in enumerate(first.kernels) if p in included]
+            self.like = matrix_at(matrices, used[0])
 
     def map(self, function: Callable[[list[Array]], Any]) -> list[Any]:
         """Return a function of the similarities of all samples, some at a time."""
@@ -233,9 +242,38 @@ class NewSamples:
         """Return the similarities of some samples, by the mix and by each view."""
         blocks: dict[int, KernelBlock] = {}
         for part in self.parts:
-            blocks |= part.blocks(some)
+            blocks |= self._blocks(part, some)
         shape = some.stop - some.start, self.n_anchors
         return self.compared.compare(blocks, shape, self.like)
+
+    def _blocks(self, part: Similarities, some: slice) -> dict[int, KernelBlock]:
+        """Return standardized similarities of those samples that the kernels have."""
+        low, high = np.searchsorted(part.rows, [some.start, some.stop])
+        if low == high:
+            return {}
+        own = slice(int(low), int(high))
+        rows = None
+        if high - low < some.stop - some.start:
+            rows = part.rows[own] - some.start
+        first = None
+        if part.is_training:
+            first = own.start
+
+        matrices = part.rows_at(own)
+        blocks = {}
+        for place, p in enumerate(part.kernels):
+            if p not in self.compared.included:
+                continue
+            cross = matrix_at(matrices, place)
+            lengths = self.extension.lengths(part, place, cross, own)
+            how = self.extension.standardizations[p]
+            entries = how.rows(cross, lengths, first=first)
+            observed = self.extension.maps[p]
+            anchors = None
+            if observed is not None:
+                anchors = observed.samples
+            blocks[p] = KernelBlock(entries, rows, anchors)
+        return blocks
 
 
 def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
@@ -246,66 +284,20 @@ def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
     ]
 
 
-class NewRows:
-    """The similarities of new samples by a view's kernels, some rows at a time."""
-
-    def __init__(self, extension: Extension, part: Similarities, used: set[int]):
-        self.extension, self.part = extension, part
-        self.numbers = np.asarray(part.rows)
-        self.places = [place for place, p in enumerate(part.kernels) if p in used]
-        self.is_source = isinstance(part.cross, Source)
-        first = part.cross.rows(0, 0) if self.is_source else part.cross
-        self.like = _at(first, self.places[0])
-
-    def blocks(self, some: slice) -> dict[int, KernelBlock]:
-        """Return standardized similarities of those samples that the kernels have."""
-        low, high = np.searchsorted(self.numbers, [some.start, some.stop])
-        if low == high:
-            return {}
-        own = slice(int(low), int(high))
-        read = self.part.cross.rows(own.start, own.stop) if self.is_source else None
-        is_all = high - low == some.stop - some.start
-        rows = None if is_all else self.numbers[own] - some.start
-
-        blocks = {}
-        for place in self.places:
-            p = self.part.kernels[place]
-            if read is not None:
-                cross = _at(read, place)
-            else:
-                whole = _at(self.part.cross, place)
-                cross = whole[own, ...] if is_foreign(whole) else whole[own]
-            entries = self._standardized(p, place, cross, own)
-            observed = self.extension.maps[p]
-            anchors = None if observed is None else observed.samples
-            blocks[p] = KernelBlock(entries, rows, anchors)
-        return blocks
-
-    def _standardized(self, p: int, place: int, cross: Array, own: slice) -> Array:
-        """Return some rows of similarities, centered and scaled."""
-        given = self.part.self_similarity
-        is_known = self.part.is_training
-        some = None if given is None else given[place, own]
-        lengths = self.extension.lengths(p, cross, some, is_known, own)
-        how = self.extension.standardizations[p]
-        return how.rows(cross, lengths, first=own.start if is_known else None)
-
-
-def _at(matrices: Any, place: int) -> Array:
-    return matrices[place, ...] if is_foreign(matrices) else matrices[place]
-
-
 def mixed_among(
     stack: Stack, compared: MixAndViews, samples: np.ndarray | None
 ) -> Array:
     """Return the similarities among samples by which neighborhoods are found."""
-    chosen: Any = slice(0, stack.n_samples) if samples is None else samples
-    like, n = stack.kernels[0].like, stack.n_samples
-    height = n if samples is None else len(samples)
+    n = stack.n_samples
+    like = stack.kernels[0].like
+    chosen: Any = slice(0, n)
+    height = n
+    if samples is not None:
+        chosen = samples
+        height = len(samples)
     blocks = kernel_blocks(stack, compared.included, chosen)
-    total = compared.compare(blocks, (height, n), like)[0] * float(
-        compared.coefficients.sum()
-    )
+    mixed = compared.compare(blocks, (height, n), like)[0]
+    total = mixed * float(compared.coefficients.sum())
     if samples is not None:
         total = namespace(total).take(total, to_device(samples, total), axis=1)
     # Samples that no kernel has both of are as similar as on average.

@@ -86,9 +86,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     skops = _import_skops()
     content = {"format": FORMAT, "versions": versions(), "model": model}
     data = skops.dumps(content)
-    if nameless := [
-        name for name in skops.get_untrusted_types(data=data) if "<" in name
-    ]:
+    names = skops.get_untrusted_types(data=data)
+    nameless = [name for name in names if "<" in name]
+    if nameless:
         raise ValueError(
             f"the model holds {join_words(nameless)}, a function or class that cannot "
             "be loaded from a file; define it in a module, under a name"
@@ -118,19 +118,20 @@ def load_model(
     MultipleKernelClusterer
         The model, with the same predictions as the one that was saved.
     """
-    path, skops = Path(path), _import_skops()
+    path = Path(path)
+    skops = _import_skops()
     try:
         with errors_of(path):
             names = skops.get_untrusted_types(file=path)
             own = {name for name in names if _is_own_class(name)}
             foreign = sorted({*names} - {*own, *TRUSTED_TYPES, *trusted})
-            content = None if foreign else skops.load(path, trusted=names)
+            content = None
+            if not foreign:
+                content = skops.load(path, trusted=names)
         if content is not None:
-            stored, saved, model = (
-                content["format"],
-                dict(content["versions"]),
-                content["model"],
-            )
+            stored = content["format"]
+            saved = dict(content["versions"])
+            model = content["model"]
             _check_numbers(model)
     except OSError:
         raise  # missing, a folder, not readable
@@ -205,8 +206,10 @@ def _check_numbers(value: Any, where: str = "the model") -> None:
     elif hasattr(value, "check_format"):
         value.check_format(full_check=True)
         _refuse_nan(value.data, where)
-    elif isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
+    elif isinstance(value, Mapping):
+        _check_numbers(list(value.values()), where)
+    elif isinstance(value, list | tuple):
+        for each in value:
             _check_numbers(each, where)
     elif _is_own(value) or isinstance(value, BaseEstimator):
         for name, part in getattr(value, "__dict__", {}).items():

@@ -13,14 +13,8 @@ from mkclust.stack.compare import draw
 from mkclust.text import count
 from mkclust.types import Array, Float
 
-# Samples of the fit, and new ones, whose values are compared, and entries of these.
-MOST_SAMPLES, MOST_ENTRIES = 1024, 1 << 22
 # Columns of fewer values other than zero have no range: single ones are often outside.
 FEWEST_VALUES = 10
-# Share of the values outside the ranges of their columns from which one is warned.
-MOST_OUTSIDE = 0.5
-# Values are outside if they differ by more than this from the bounds, relatively.
-ROUNDING = 1e-6
 
 
 class Outside(NamedTuple):
@@ -49,11 +43,14 @@ def warn_of_other_ranges(
     for name in views:
         rows = _some_rows(fitted[name])
         found = find_outside(rows, np.asarray(to_host(dense_rows(new[name])), float))
-        if found is None or found.share <= MOST_OUTSIDE:
+        if found is None or found.share <= 0.5:
             continue
         names = columns.get(name)
-        number, size = found.column, count(samples.n_samples, "sample")
-        column = f"column {number}" if names is None else repr(names[number])
+        number = found.column
+        size = count(samples.n_samples, "sample")
+        column = f"column {number}"
+        if names is not None:
+            column = repr(names[number])
         warn(
             f"in {name}, {found.share:.0%} of the values of {size} lie outside the "
             f"ranges of the fit, such as {_between(found.new_range)} in {column}, "
@@ -79,7 +76,7 @@ def find_outside(fitted: Float, new: Float) -> Outside | None:
     n_compared = is_compared.sum(axis=0)
     if not n_compared.any():
         return None
-    slack = ROUNDING * (np.abs(low) + np.abs(high))
+    slack = 1e-6 * (np.abs(low) + np.abs(high))  # for rounding
     with np.errstate(invalid="ignore"):  # of columns without a range
         is_outside = is_compared & ((new < low - slack) | (new > high + slack))
     n_outside = is_outside.sum(axis=0)
@@ -103,9 +100,14 @@ def _some_rows(view: Array) -> Float:
 
 
 def _n_compared(width: int) -> int:
-    return max(FEWEST_VALUES, min(MOST_SAMPLES, MOST_ENTRIES // max(width, 1)))
+    """Return how many samples of a number of columns are compared."""
+    most_entries = 1 << 22
+    return max(FEWEST_VALUES, min(1024, most_entries // max(width, 1)))
 
 
 def _between(bounds: tuple[float, float]) -> str:
+    """Return a range in words."""
     low, high = (f"{bound:.4g}" for bound in bounds)
-    return low if low == high else f"{low} to {high}"
+    if low == high:
+        return low
+    return f"{low} to {high}"

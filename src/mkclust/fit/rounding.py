@@ -30,14 +30,6 @@ from mkclust.types import Array, Float
 Form = Literal["unit", "components"]
 # What the parameter `rounding` may be.
 ROUNDINGS = ("best", "unit", "components")
-# Clusters of components that explain more than those of unit rows by no more than this
-# share only move a border: k-means on components all but maximizes what is compared.
-TIED = 0.005
-# Of more rows than this, forms are compared by clusters learned from half of this
-# number.
-MANY_ROWS = 20_000
-# The label of samples that are left out.
-LEFT_OUT = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,28 +71,45 @@ def round_partition(
         Those of `mkclust.stack.discretize.discretize`.
     """
     n, k = rows.shape
-    order = np.arange(n) if order is None else order
+    if order is None:
+        order = np.arange(n)
     some = select(rows, order)
 
     def cluster(form: Form, **more: Any) -> Rounded:
-        root = None if form == "unit" else root_of(stack, solution)
+        """Return the clusters of rows in one form; -1 for samples left out."""
+        root = None
+        if form == "components":
+            root = root_of(stack, solution)
         labels, centers = discretize(some, k, root=root, **options, **more)
-        return Rounded(form, spread_rows(labels, order, n, LEFT_OUT), centers, root)
+        return Rounded(form, spread_rows(labels, order, n, -1), centers, root)
 
     if rounding == "unit":
         return cluster("unit")
     if rounding == "components":
         return cluster("components")
-    is_large = len(order) > MANY_ROWS
-    fewer = {"all_rows": MANY_ROWS} if is_large else {}
-    unit, components = cluster("unit", **fewer), cluster("components", **fewer)
+
+    # Of many rows, forms are compared by clusters learned from half of this number.
+    many_rows = 20_000
+    is_large = len(order) > many_rows
+    fewer = {}
+    if is_large:
+        fewer["all_rows"] = many_rows
+    unit = cluster("unit", **fewer)
+    components = cluster("components", **fewer)
     # Which is the natural form for other samples, if clusters are the same.
     best = components
     if not np.array_equal(unit.labels, components.labels):
         labels = [unit.labels, components.labels]
         shares = explained(stack, kernel_of(stack, solution), labels)
-        best = components if shares[1] > (1 + TIED) * shares[0] else unit
-    return cluster(best.form) if is_large else best
+        # Components that explain no more than this share more only move a border:
+        # k-means on them all but maximizes what is compared.
+        tied = 0.005
+        is_better = shares[1] > (1 + tied) * shares[0]
+        if not is_better:
+            best = unit
+    if is_large:
+        return cluster(best.form)
+    return best
 
 
 def kernel_of(stack: Stack, solution: Solution) -> Kernel:
@@ -126,7 +135,9 @@ def root_of(stack: Stack, solution: Solution) -> Float:
         gram = np.diag(solution.relaxation.eigenvalues[: H.shape[1]])
     else:
         gram = to_host(H.T @ (kernel_of(stack, solution) @ H))
-    n = stack.n_samples if stack.features is None else stack.features.n_samples
+    n = stack.n_samples
+    if stack.features is not None:
+        n = stack.features.n_samples
     return root_of_gram(gram, n)
 
 
@@ -169,4 +180,6 @@ def explained(stack: Stack, kernel: Kernel, partitions: Sequence[np.ndarray]) ->
     products = to_host(kernel @ to_device(Z, like, precision_of(like)))
     between = np.sum(Z * products, axis=0).reshape(len(labels), k).sum(axis=1)
     trace = float(to_host(kernel.diagonal()).sum())
-    return between / trace if trace > 0 else np.zeros(len(labels))
+    if trace > 0:
+        return between / trace
+    return np.zeros(len(labels))

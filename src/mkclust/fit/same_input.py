@@ -24,9 +24,6 @@ from mkclust.types import Float
 if TYPE_CHECKING:
     from mkclust.fit.base import MultipleKernelClusterer
 
-# Differences below this share of the largest self-similarity are rounding, in float32.
-ROUNDING = 1e-5
-
 
 def read_again(model: MultipleKernelClusterer, X: Any) -> Samples:
     """Read the samples with kernels in the order of a fit, or refuse others.
@@ -51,8 +48,10 @@ def known_again(model: MultipleKernelClusterer, X: Any) -> tuple[Any, Samples]:
     if not hasattr(model, "anchors_"):
         return only_covered(model), read_again(model, X)
     samples = _read_all(model, X)
-    observed = getattr(model, "observed_", None)
-    _check_missing(samples, None if observed is None else ~observed)
+    missing = None
+    if hasattr(model, "observed_"):
+        missing = ~model.observed_
+    _check_missing(samples, missing)
     return model, samples
 
 
@@ -62,7 +61,9 @@ def is_approximated(model: MultipleKernelClusterer) -> bool:
 
 
 def _read_all(model: MultipleKernelClusterer, X: Any) -> Samples:
-    samples, n = model._source.read(model, X), len(model.labels_)
+    """Read as many samples as a model was fitted on."""
+    samples = model._source.read(model, X)
+    n = len(model.labels_)
     if samples.n_samples != n:
         raise ValueError(
             f"X has {samples.n_samples} samples, the model was fitted on {n}: pass the "
@@ -72,9 +73,13 @@ def _read_all(model: MultipleKernelClusterer, X: Any) -> Samples:
 
 
 def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
-    given, known = (
-        np.zeros(0) if each is None else each for each in (samples.missing, fitted)
-    )
+    """Refuse samples of which other views are missing than in the fit."""
+    given = np.zeros(0)
+    if samples.missing is not None:
+        given = samples.missing
+    known = np.zeros(0)
+    if fitted is not None:
+        known = fitted
     if not np.array_equal(given, known) and (given.any() or known.any()):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass "
@@ -108,15 +113,13 @@ def open_again(model: MultipleKernelClusterer, samples: Samples) -> Stack:
     with silence():  # which came in the fit
         _, make_stack = open_samples(model, samples)
         stack = make_stack()
-    for kernel, name, then in zip(
-        stack.kernels, stack.names, fitted.standardizations, strict=True
-    ):
-        now = observed_part(kernel).standardization
-        limit = ROUNDING * np.abs(to_host(then.diagonal)).max()
-        for new, old in (
-            (now.diagonal, then.diagonal),
-            (now.row_means, then.row_means),
-        ):
+    for p, then in enumerate(fitted.standardizations):
+        name = stack.names[p]
+        now = observed_part(stack.kernels[p]).standardization
+        # Smaller differences are rounding, in float32.
+        limit = 1e-5 * np.abs(to_host(then.diagonal)).max()
+        pairs = [(now.diagonal, then.diagonal), (now.row_means, then.row_means)]
+        for new, old in pairs:
             if old is not None and np.abs(to_host(new) - to_host(old)).max() > limit:
                 raise ValueError(
                     f"{OTHER_SAMPLES}, in the same order: the diagonal of {name}, or "
@@ -133,23 +136,26 @@ def mixed_kernel(model: MultipleKernelClusterer, X: Any, samples: Any = None) ->
     covered = model._covered
     if covered is None:
         return _entries(model, read, indices)
-    wanted = np.arange(len(model.labels_)) if indices is None else indices
-    places = np.flatnonzero(np.isin(wanted, covered))
-    entries = np.zeros((len(wanted), len(wanted)))
-    entries[np.ix_(places, places)] = _entries(
-        only_covered(model), read, np.searchsorted(covered, wanted[places])
-    )
+    if indices is None:
+        indices = np.arange(len(model.labels_))
+    places = np.flatnonzero(np.isin(indices, covered))
+    among_covered = np.searchsorted(covered, indices[places])
+    entries = np.zeros((len(indices), len(indices)))
+    entries[np.ix_(places, places)] = _entries(only_covered(model), read, among_covered)
     return entries
 
 
 def _entries(
     model: MultipleKernelClusterer, samples: Samples, indices: np.ndarray | None
 ) -> Float:
-    stack = None if model.approximation is not None else open_again(model, samples)
+    """Return similarities among some samples of a fit, exactly symmetric."""
+    stack = None
+    if model.approximation is None:
+        stack = open_again(model, samples)
     if not model._mixes_kernels:
-        rows = (
-            model.embedding_ if indices is None else select(model.embedding_, indices)
-        )
+        rows = model.embedding_
+        if indices is not None:
+            rows = select(rows, indices)
         rows = normalize_rows(to_host(rows))
         entries = rows @ rows.T
     elif stack is not None:
@@ -163,22 +169,29 @@ def _entries(
 
 def _check_anchors(model: MultipleKernelClusterer, indices: np.ndarray | None) -> None:
     """Refuse samples without kernels, if a fit has kernels of its anchors alone."""
-    anchors, n = getattr(model, "anchors_", None), len(model.labels_)
+    anchors = getattr(model, "anchors_", None)
+    n = len(model.labels_)
     if anchors is None:
         return
-    wanted = np.arange(n) if indices is None else indices
-    others = wanted[~np.isin(wanted, anchors)]
-    if len(others):
-        raise ValueError(
-            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
-            f"samples, and {join_words(others, most=3)} "
-            f"{'is none' if len(others) == 1 else 'are none'} of them: pass "
-            "samples=model.anchors_, or some of these"
-        )
+    if indices is None:
+        indices = np.arange(n)
+    others = indices[~np.isin(indices, anchors)]
+    if not len(others):
+        return
+    are = "are"
+    if len(others) == 1:
+        are = "is"
+    raise ValueError(
+        f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
+        f"samples, and {join_words(others, most=3)} {are} none of them: pass "
+        "samples=model.anchors_, or some of these"
+    )
 
 
 def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+    """Return the samples asked for, if there is memory for their similarities."""
     indices = None
+    count = n_samples
     if samples is not None:
         indices = np.asarray(arrays_to_host(samples))
         is_list = indices.ndim == 1 and (indices.dtype.kind in "iu" or not indices.size)
@@ -189,7 +202,7 @@ def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
                 "np.flatnonzero(mask) for a mask"
             )
         indices = indices.astype(np.intp)
-    count = n_samples if indices is None else len(indices)
+        count = len(indices)
     require_memory(
         3 * 8 * count**2,
         f"writing out the similarities of {count} samples",

@@ -114,8 +114,6 @@ class Solution:
     @property
     def lower_bound(self) -> float:
         """The best certified lower bound, NaN if the method has none."""
-        return (
-            float("nan")
-            if self.lower_bounds is None
-            else float(np.max(self.lower_bounds))
-        )
+        if self.lower_bounds is None:
+            return float("nan")
+        return float(np.max(self.lower_bounds))

@@ -68,9 +68,6 @@ from mkclust.types import Array
 if TYPE_CHECKING:
     from mkclust.fit.base import MultipleKernelClusterer
 
-# Learning is worth its time from this share of missing samples on
-# (benchmarks/missing_views.py).
-MUCH_MISSING = 0.1
 # Up to this number of samples, kernels of which rows are read once are written out all
 # the same.
 MOST_WRITTEN = 2048
@@ -90,6 +87,7 @@ SHOWN = (
     "fill_history",
     "converged",
     "n_iter",
+    "agreement",
 )
 
 
@@ -126,7 +124,9 @@ def read_training(
     if adjust is None:
         return samples
 
-    scales = model.scale.values() if isinstance(model.scale, dict) else [model.scale]
+    scales = [model.scale]
+    if isinstance(model.scale, dict):
+        scales = list(model.scale.values())
     if "log" in scales:
         raise ValueError(
             "scale='log' with adjust=: what is left of a view has negative entries; "
@@ -139,7 +139,9 @@ def open_training(
     model: MultipleKernelClusterer, samples: Samples, fitted: np.ndarray | None = None
 ) -> Training:
     """Make the kernels of samples, all or some, that any kernel says something of."""
-    part = samples if fitted is None else samples.take(fitted)
+    part = samples
+    if fitted is not None:
+        part = samples.take(fitted)
     source, make_stack = open_samples(model, part)
     empty = source.empty(part)
     isolated = source.isolated(empty)
@@ -150,7 +152,10 @@ def open_training(
     if source.has_pairs or not len(lost):
         return Training(fitted, source, make_stack, empty, bool(isolated.any()))
 
-    everyone = np.arange(samples.n_samples) if fitted is None else fitted
+    if fitted is None:
+        everyone = np.arange(samples.n_samples)
+    else:
+        everyone = fitted
     fitted = np.delete(everyone, lost)
     check_covered(len(fitted), samples.n_samples, model.n_clusters)
 
@@ -222,7 +227,8 @@ def _compress(
             "X holds kernels, and an approximation makes features of views, samples x "
             "features: pass the views, or approximation=None for kernels"
         )
-    blocks, rules = as_blocks(samples), default_bank(True, kernels).rules
+    blocks = as_blocks(samples)
+    rules = default_bank(True, kernels).rules
     require_memory_for_features(model, blocks)
     rules = with_components(rules, samples.by_name)
     stack = compress(
@@ -236,11 +242,13 @@ def _compress(
     stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
     stack = replace(stack, covariates=samples.covariates)
     features = stack.features.learned
+    rows = {}
+    if not samples.is_lazy:  # dask would compute all chunks with these samples again
+        rows = some_rows(blocks)
     source = FromFeatures(
         given=_without_arrays(samples, *features.explain(blocks.names)),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
-        # dask would compute all chunks with these samples once more.
-        rows={} if samples.is_lazy else some_rows(blocks),
+        rows=rows,
         features=features,
     )
     return source, stack
@@ -249,34 +257,29 @@ def _compress(
 def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
-    source, fitted = training.source, training.fitted
-    noted = check_neighborhoods(source, model.n_clusters, fitted)
+    fitted = training.fitted
+    noted = check_neighborhoods(training.source, model.n_clusters, fitted)
     with one_thread_if_small(len(training.empty)):
-        given = training.make_stack()
-        solution = model.solve(given)
-        if solution.agreement is None and given.n_kernels > 1:
-            # Measured on observed samples: learned values of missing ones agree with
-            # all views.
-            solution = replace(solution, agreement=measure_agreement(given))
-        stack = given if solution.stack is None else solution.stack
-        if solution.alignments is None and solution.products is None:
-            held = stack.held() or stack  # perhaps in single precision
-            V = astype(solution.basis, precision_of(held.kernels[0].like))
-            solution = replace(solution, products=held.apply(V))
+        stack, solution = _solve(model, training.make_stack())
         observed = observed_of(stack)
-        empty = training.empty if observed is None else training.empty | ~observed
+        empty = training.empty
+        if observed is not None:
+            empty = empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
         unused = without_entries(empty, used)
-        learned = noted | _learn_labels(model, source, stack, solution, empty, unused)
+        learned = noted | _learn_labels(
+            model, training.source, stack, solution, empty, unused
+        )
         alignments = solution.alignments
         if alignments is None:
             alignments = leading_shares(stack, solution)
-        learned |= {"alignments_": alignments, "_used_kernels": used}
+        learned["alignments_"] = alignments
+        learned["_used_kernels"] = used
+
     if "observed_" in learned:
         views = learned.get("view_names_in_", learned["kernel_names_"])
-        labels, seen = (
-            np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
-        )
+        labels = np.delete(learned["labels_"], unused, axis=0)
+        seen = np.delete(learned["observed_"], unused, axis=0)
         learned["missingness_"] = measure_missingness(labels, seen, views)
     _warn_of_fit(model, learned, solution)
     if fitted is not None or len(unused):
@@ -293,6 +296,23 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
     return learned
 
 
+def _solve(model: MultipleKernelClusterer, given: Stack) -> tuple[Stack, Solution]:
+    """Return the kernels that were solved, and a solution with all that a fit needs."""
+    solution = model.solve(given)
+    if solution.agreement is None and given.n_kernels > 1:
+        # Measured on observed samples: learned values of missing ones agree with all
+        # views.
+        solution = replace(solution, agreement=measure_agreement(given))
+    stack = given
+    if solution.stack is not None:
+        stack = solution.stack
+    if solution.alignments is None and solution.products is None:
+        held = stack.held() or stack  # perhaps in single precision
+        basis = astype(solution.basis, precision_of(held.kernels[0].like))
+        solution = replace(solution, products=held.apply(basis))
+    return stack, solution
+
+
 def _learn_labels(
     model: MultipleKernelClusterer,
     source: TrainingInput,
@@ -301,68 +321,83 @@ def _learn_labels(
     empty: np.ndarray,
     uncovered: np.ndarray,
 ) -> dict[str, Any]:
-    given, features, missing = source.given, stack.features, source.given.missing
+    """Return what is learned of the samples by k-means, and what was read of them."""
+    ids = source.given.ids
+    features = stack.features
+    missing = source.given.missing
     rows, extension = model._rows(stack, solution)
-    relaxations, precision = model._further(stack, solution), rounding_of_entries(stack)
-    vectors = (
-        solution.partition,
-        rows,
-        *(embedded_rows(each, precision) for each in relaxations),
-    )
+    relaxations = model._further(stack, solution)
+    precision = rounding_of_entries(stack)
+    further = [embedded_rows(each, precision) for each in relaxations]
+    embedding = solution.partition
+
     if features is None:
         source = replace(source, extension=extension)
     else:
-        missing = missing if features.observed is None else ~features.observed
+        if features.observed is not None:
+            missing = ~features.observed
         matrix = features.coordinate_map @ to_host(rows)
         assert isinstance(source, FromFeatures)
         source = replace(source, features=features.learned, matrix=matrix)
-        vectors = features.lift(*vectors)
-    embedding, rows, *further = vectors
+        embedding, rows, *further = features.lift(embedding, rows, *further)
+
     if solution.centers is None:
-        rounded = _cluster(model, stack, solution, rows, given.ids, uncovered)
-        labels = rounded.labels
+        rounded = _cluster(model, stack, solution, rows, ids, uncovered)
     else:
         labels = assign(rows, solution.centers)
         labels[uncovered] = UNCOVERED
         rounded = Rounded("unit", labels, solution.centers, None)
-    of_kernels, columns = given.kind == "kernels", given.columns.get(TABLE)
-    learned: dict[str, Any] = {
-        "observed_": None if missing is None else ~missing,
-        "sample_ids_": given.ids,
-        "view_names_in_": None if of_kernels else given.names,
-        "n_features_in_": stack.n_samples
-        if of_kernels
-        else sum(source.widths.values()),
-        "feature_names_in_": None if columns is None else np.array(columns, object),
-        "bank_": getattr(source, "bank", None),
-        "approximation_error_": getattr(features, "trace_errors", None),
+
+    learned = _about_input(source, missing, stack)
+    learned |= {f"{name}_": getattr(solution, name) for name in SHOWN}
+    learned |= {
         "_source": source,
         "_centers": rounded.centers,
         "_root": rounded.root,
-        "rounding_": rounded.form if model.rounding else None,
-        "labels_": labels,
+        "labels_": rounded.labels,
         # A copy: a slice would keep all lifted vectors in memory.
         "embedding_": copy_array(embedding),
-        **{f"{name}_": getattr(solution, name) for name in SHOWN},
-        "agreement_": solution.agreement,
-        "kernel_names_": stack.names,
         "solve_seconds_": solution.seconds,
     }
+    if model.rounding:
+        learned["rounding_"] = rounded.form
     learned = {name: value for name, value in learned.items() if value is not None}
-    others = list[Rounded]()
+    learned.update(solution.learned)
+
+    others = []
     if further and solution.agreement is not None:  # rows of the views' compromise
         used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
         uncovered = np.union1d(uncovered, without_entries(empty, used))
         for each, relaxation in zip(further, relaxations, strict=True):
             other = replace(solution, relaxation=relaxation)
             options = {"form": rounded.form}
-            others.append(
-                _cluster(model, stack, other, each, given.ids, uncovered, **options)
-            )
-    learned.update(solution.learned)
-    return learned | model._learned(
-        stack, solution, labels, *(each.labels for each in others)
-    )
+            found = _cluster(model, stack, other, each, ids, uncovered, **options)
+            others.append(found.labels)
+    return learned | model._learned(stack, solution, rounded.labels, *others)
+
+
+def _about_input(
+    source: TrainingInput, missing: np.ndarray | None, stack: Stack
+) -> dict[str, Any]:
+    """Return the attributes that say what was read; None if they say nothing."""
+    given = source.given
+    learned: dict[str, Any] = {
+        "kernel_names_": stack.names,
+        "sample_ids_": given.ids,
+        "bank_": getattr(source, "bank", None),
+        "approximation_error_": getattr(stack.features, "trace_errors", None),
+    }
+    if missing is not None:
+        learned["observed_"] = ~missing
+    if given.kind == "kernels":
+        learned["n_features_in_"] = stack.n_samples
+    else:
+        learned["n_features_in_"] = sum(source.widths.values())
+        learned["view_names_in_"] = given.names
+    columns = given.columns.get(TABLE)
+    if columns is not None:
+        learned["feature_names_in_"] = np.array(columns, object)
+    return learned
 
 
 def _cluster(
@@ -390,8 +425,11 @@ def _cluster(
 def _warn_of_fit(
     model: MultipleKernelClusterer, learned: dict[str, Any], solution: Solution
 ) -> None:
-    name, k = type(model).__name__, model.n_clusters
-    if (agreement := solution.agreement) is not None:
+    """Warn if views, missing samples, clusters or iterations are not as they should."""
+    name = type(model).__name__
+    k = model.n_clusters
+    agreement = solution.agreement
+    if agreement is not None:
         if agreement.is_testable and not agreement.any_share:
             warn(agreement.verdict(), NoAgreementWarning)
         for sentence in agreement.order_sentences():
@@ -402,11 +440,11 @@ def _warn_of_fit(
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
         is_scaled = model.SCALES_MISSING and model.missing_views is None
-        is_scaled = is_scaled and not model._asks_to_learn
-        if (
-            is_scaled
-            and (share := 1 - float(learned["observed_"].mean())) >= MUCH_MISSING
-        ):
+        share = 1 - float(learned["observed_"].mean())
+        # Learning is worth its time from this share of missing samples on
+        # (benchmarks/missing_views.py).
+        much_missing = 0.1
+        if is_scaled and not model._asks_to_learn and share >= much_missing:
             warn(
                 f"on average samples lack {share:.0%} of the views, and are scaled up "
                 "to make up for it; learning the missing similarities gave better "
@@ -416,7 +454,8 @@ def _warn_of_fit(
                 "this warning",
                 MissingViewsWarning,
             )
-    if (n_found := count_clusters(learned["labels_"])) < k:
+    n_found = count_clusters(learned["labels_"])
+    if n_found < k:
         warn(
             f"{name}: k-means found only {n_found} nonempty "
             f"cluster{'s' * (n_found > 1)} for n_clusters={k}. Either the kernels have "
@@ -439,19 +478,20 @@ def spread_over_all(
 ) -> np.ndarray:
     """Spread what was learned over all samples, in place; return the uncovered ones."""
     n = samples.n_samples
-    rows = np.arange(n) if fitted is None else fitted
+    rows = np.arange(n)
+    if fitted is not None:
+        rows = fitted
     # Lost are the positions among the fitted samples of those that only unused views
     # have.
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = spread_rows(
-                select(learned[name], kept), rows[kept], n, value
-            )
+            known = select(learned[name], kept)
+            learned[name] = spread_rows(known, rows[kept], n, value)
     uncovered = np.delete(np.arange(n), rows[kept])
-    learned["uncovered_samples_"] = (
-        uncovered if samples.ids is None else samples.ids[uncovered]
-    )
+    learned["uncovered_samples_"] = uncovered
+    if samples.ids is not None:
+        learned["uncovered_samples_"] = samples.ids[uncovered]
     if fitted is not None:
         if samples.missing is not None:
             learned["observed_"] = ~samples.missing
@@ -479,7 +519,8 @@ def check_neighborhoods(
     source: TrainingInput, n_clusters: int, fitted: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little."""
-    by_name, observed = source.neighborhoods, source.observed
+    by_name = source.neighborhoods
+    observed = source.observed
     found = [
         (p, name, each)
         for p, (name, each) in enumerate(by_name.items())
@@ -488,9 +529,14 @@ def check_neighborhoods(
     if not found:
         return {}
 
-    n = found[0][2].n_samples if observed is None else len(observed)
+    if observed is None:
+        n = found[0][2].n_samples
+    else:
+        n = len(observed)
     # What samples are called: by their ids, or by their numbers among all.
-    called = source.given.ids if source.given.ids is not None else fitted
+    called = source.given.ids
+    if called is None:
+        called = fitted
     parts = []
     for p, name, each in found:
         if each.members.nnz == each.n_samples**2:
@@ -499,7 +545,10 @@ def check_neighborhoods(
                 "says nothing about clusters: pass fewer neighbors, or leave the "
                 "kernel out"
             )
-        samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
+        if observed is None:
+            samples = np.arange(n)
+        else:
+            samples = np.flatnonzero(observed[:, p])
         parts.append((each, samples))
         isolated = samples[each.isolated()]
         if len(isolated):
@@ -525,7 +574,10 @@ def check_neighborhoods(
 
 def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
     """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by ids if they exist."""
-    words = (
-        "sample {} has" if len(samples) == 1 else f"{len(samples)} samples ({{}}) have"
-    )
-    return words.format(join_words(samples if ids is None else ids[samples]))
+    names = samples
+    if ids is not None:
+        names = ids[samples]
+    listed = join_words(names)
+    if len(samples) == 1:
+        return f"sample {listed} has"
+    return f"{len(samples)} samples ({listed}) have"

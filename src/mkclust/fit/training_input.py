@@ -17,7 +17,13 @@ from mkclust.data.missing import single_kernels, zero_samples
 from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.exceptions import MissingViewsWarning, warn
-from mkclust.fit.embedding import UNCOVERED, Extension, Similarities, is_training
+from mkclust.fit.embedding import (
+    UNCOVERED,
+    Extension,
+    Similarities,
+    is_training,
+    matrix_at,
+)
 from mkclust.fit.memory_checks import require_memory_beside_kernels
 from mkclust.fit.neighborhoods import NeighborhoodExtension
 from mkclust.index import make_index
@@ -66,14 +72,8 @@ LAZY = (
 )
 # The refusal of samples that differ from those of the fit.
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
-# Largest and smallest number of samples of a view that are kept with features, ...
-MOST_SAMPLES, FEWEST_SAMPLES = 256, 32
-# ... and the largest number of their entries.
-MOST_ENTRIES = 1 << 21
 # The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
 SomeRows = tuple[np.ndarray, Array]
-# Largest share of changed labels that is tolerated: rounding may change single ones.
-CHANGED_SHARE = 0.02
 
 
 def training_index(model: MultipleKernelClusterer) -> Any:
@@ -126,9 +126,9 @@ class TrainingInput:
     @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n, m) of bool; None if all have all."""
-        return (
-            None if self.given.missing is None else self.of_kernels(~self.given.missing)
-        )
+        if self.given.missing is None:
+            return None
+        return self.of_kernels(~self.given.missing)
 
     def read(
         self,
@@ -140,9 +140,12 @@ class TrainingInput:
         adjust: Any = None,
     ) -> Samples:
         """Read views, and rows of frames, in the order of the fit, or refuse them."""
+        ids = None
+        if not is_new:
+            ids = training_index(model)
         samples = read_views(
             X,
-            ids=None if is_new else training_index(model),
+            ids=ids,
             options=model.table_options,
             encodings=self.given.encodings,
             observed=observed,
@@ -199,9 +202,10 @@ class TrainingInput:
         used = np.asarray(model._used_kernels)
         if self.extension is not None:
             used = used | self.extension.active
-        names = (
-            model.kernel_names_ if self.given.kind == "kernels" else self.given.names
-        )
+        if self.given.kind == "kernels":
+            names = model.kernel_names_
+        else:
+            names = self.given.names
         # (n_views, n_kernels).
         of_view = self.of_kernels(np.eye(len(names), dtype=bool))
         return [
@@ -225,9 +229,13 @@ class TrainingInput:
         """Return which kernels find no neighbor of which fitted samples, (n, m)."""
         found = np.zeros_like(empty)
         for p, neighborhoods in enumerate(self.neighborhoods.values()):
-            if neighborhoods is not None:
-                samples = slice(None) if self.observed is None else self.observed[:, p]
-                found[samples, p] = neighborhoods.isolated()
+            if neighborhoods is None:
+                continue
+            isolated = neighborhoods.isolated()
+            if self.observed is None:
+                found[:, p] = isolated
+            else:
+                found[self.observed[:, p], p] = isolated
         return found
 
     def embed(
@@ -266,17 +274,11 @@ class TrainingInput:
                 for place, p in enumerate(part.kernels):
                     if kernels[p] is None:
                         continue
-                    counts = (
-                        has_cluster
-                        if self.observed is None
-                        else has_cluster[self.observed[:, p]]
-                    )
-                    cross = (
-                        matrices[place, ...]
-                        if is_foreign(matrices)
-                        else matrices[place]
-                    )
-                    total = to_host(cross @ to_device(counts.astype(float), cross))
+                    counts = has_cluster.astype(float)
+                    if self.observed is not None:
+                        counts = counts[self.observed[:, p]]
+                    cross = matrix_at(matrices, place)
+                    total = to_host(cross @ to_device(counts, cross))
                     found[part.rows[rows], p] = total <= 0
         return found
 
@@ -322,14 +324,16 @@ class FromKernels(TrainingInput):
             samples = self.with_absent(model, samples, dict.fromkeys(names, n))
             unused = self.unused(model)
             samples = with_unused(samples, dict.fromkeys(unused, n), unused)
-        if (count := count_parts(samples)) != len(names):
+        count = count_parts(samples)
+        if count != len(names):
             raise ValueError(
                 f"X has {count} kernels, the model was fitted on {len(names)}"
             )
         # No names given.
         if samples.names in ((), tuple(f"kernel {p}" for p in range(count))):
             return samples
-        if missing := [name for name in names if name not in samples.names]:
+        missing = [name for name in names if name not in samples.names]
+        if missing:
             raise ValueError(
                 f"X lacks the kernel {missing[0]!r}, it has {list(samples.names)}"
             )
@@ -348,13 +352,9 @@ class FromKernels(TrainingInput):
     ) -> list[Similarities]:
         """Return similarities of new samples to the training samples, by kernel."""
         names = model.kernel_names_
-        missing = samples.missing
-        found = []
-        seen = (
-            np.ones((samples.n_samples, len(names)), bool)
-            if missing is None
-            else ~missing
-        )
+        seen = np.ones((samples.n_samples, len(names)), bool)
+        if samples.missing is not None:
+            seen = ~samples.missing
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(self.extension, self_similarity, seen.T)
@@ -362,6 +362,7 @@ class FromKernels(TrainingInput):
             as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)
         ]
         check_one_place(kernels, names)
+        found = []
         for p, K in enumerate(kernels):
             rows = np.flatnonzero(seen[:, p])
             cross = self._training_columns(model, p, K, len(rows))
@@ -369,7 +370,9 @@ class FromKernels(TrainingInput):
             is_known = is_training(self.extension.standardizations[p], cross)
             if is_known:
                 cross = symmetrized(cross, names[p])
-            lengths = None if own[p] is None else own[p][None]
+            lengths = None
+            if own[p] is not None:
+                lengths = own[p][None]
             found.append(Similarities([p], rows, [cross], lengths, is_known))
         return found
 
@@ -377,24 +380,29 @@ class FromKernels(TrainingInput):
         self, model: MultipleKernelClusterer, p: int, K: Array, n_new: int
     ) -> Array:
         """Return the columns of those training samples that a kernel has."""
-        every = len(model.labels_)
+        n = len(model.labels_)
         covered = model._covered
-        if covered is not None and K.ndim == 2 and K.shape[1] == every:
-            K = select(K, covered, axis=1)
-        n = every if covered is None else len(covered)
-        has = (
-            np.ones(n, bool)
-            if self.given.missing is None
-            else ~self.given.missing[:, p]
-        )
-        if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, has.sum()):
-            rest = "" if has.all() else f", or to the {has.sum()} that it has"
+        if covered is not None:
+            if K.ndim == 2 and K.shape[1] == n:
+                K = select(K, covered, axis=1)
+            n = len(covered)
+
+        has = np.ones(n, bool)
+        if self.given.missing is not None:
+            has = ~self.given.missing[:, p]
+        n_observed = int(has.sum())
+        if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, n_observed):
+            rest = ""
+            if n_observed < n:
+                rest = f", or to the {n_observed} that it has"
             raise ValueError(
                 f"{model.kernel_names_[p]} has the shape {tuple(K.shape)}: expected "
                 f"similarities of {n_new} new samples (rows) to the {n} training "
                 f"samples (columns){rest}"
             )
-        return K if K.shape[1] == has.sum() else select(K, np.flatnonzero(has), axis=1)
+        if K.shape[1] == n_observed:
+            return K
+        return select(K, np.flatnonzero(has), axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,8 +474,10 @@ class FromViews(TrainingInput):
         names = self.bank.kernel_names_
         sources = self.given.source_numbers
         samples: list[np.ndarray | None] = [None] * len(names)
+        n_samples = None
         if self.observed is not None:
             samples = [np.flatnonzero(has) for has in self.observed.T]
+            n_samples = len(self.observed)
 
         raw: list[RawKernel] = []
         for view, numbers in self.parts:
@@ -475,7 +485,9 @@ class FromViews(TrainingInput):
             observed = [samples[p] for p in numbers]
             raw += raw_kernels_of(view, labels, observed, model, self.bank.on_the_fly)
 
-        are_definite = all(view.is_definite for view, _ in self.parts)
+        repair = None
+        if not all(view.is_definite for view, _ in self.parts):
+            repair = repair_by(model.psd)
         stack = Stack.of(
             raw,
             names,
@@ -483,8 +495,8 @@ class FromViews(TrainingInput):
             [sources[view] for view in self.bank.kernel_views_],
             **model._options("center", "normalize"),
             fill=model.table_options.fill_rule,
-            n_samples=None if self.observed is None else len(self.observed),
-            repair=None if are_definite else repair_by(model.psd),
+            n_samples=n_samples,
+            repair=repair,
         )
         return replace(
             stack, groups=self.given.groups, covariates=self.given.covariates
@@ -494,14 +506,17 @@ class FromViews(TrainingInput):
         self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> list[Similarities]:
         """Return the similarities of new samples, view by view."""
-        names, given, found = self.bank.kernel_names_, {}, []
+        names = self.bank.kernel_names_
+        given = {}
         if self_similarity is not None:
             seen = np.zeros((len(names), samples.n_samples), bool)
             seen[list(self.given_kernels)] = True
             values = check_self_similarity(self.extension, self_similarity, seen)
             given = {p: values[p] for p in self.given_kernels}
 
-        views, observed = samples.views, samples.observed
+        views = samples.views
+        observed = samples.observed
+        found = []
         for view, numbers in self.parts:
             rows = observed[view.name]
             if not len(rows):
@@ -512,9 +527,10 @@ class FromViews(TrainingInput):
             for place, p in enumerate(numbers):
                 if p in given:
                     own[place, :] = to_device(given[p][rows], own)
-            cross = kernels_of(
-                [view], None if is_known else new, on_the_fly=self.bank.on_the_fly
-            )
+            compared = None
+            if not is_known:
+                compared = new
+            cross = kernels_of([view], compared, on_the_fly=self.bank.on_the_fly)
             found.append(Similarities(numbers, rows, cross, own, is_known))
         return found
 
@@ -542,12 +558,9 @@ class FromFeatures(TrainingInput):
         zero = {}
         maps = self.features.maps
         for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
-            is_held = is_foreign(table) or in_memory(table)
-            if (
-                is_held
-                and isinstance(map_, PreparedMap)
-                and map_.preparation.ignores_zeros
-            ):
+            if not isinstance(map_, PreparedMap) or not map_.preparation.ignores_zeros:
+                continue
+            if is_foreign(table) or in_memory(table):
                 zero[number] = map_.preparation.zero_rows(table)
         return zero
 
@@ -558,14 +571,16 @@ class FromFeatures(TrainingInput):
         indices: np.ndarray | None,
     ) -> Array:
         """Return the mixed kernel of features among some samples of the fit."""
-        indices = np.arange(len(model.labels_)) if indices is None else indices
+        if indices is None:
+            indices = np.arange(len(model.labels_))
         rising, positions = np.unique(indices, return_inverse=True)
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)
         if len(rising):
             labels = model._assign(self.features.project(block, self.matrix))
             fitted = np.asarray(model.labels_[rising])
-            if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
+            changed_share = np.mean((labels != fitted) & (fitted >= 0))
+            if changed_share > 0.02:  # rounding may change single ones
                 raise ValueError(OTHER_SAMPLES)
         features = [to_host(F)[positions] for F in self.features.of(block)]
         return sum(
@@ -577,7 +592,9 @@ class FromFeatures(TrainingInput):
         self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
     ) -> tuple[Array, np.ndarray]:
         """Embed new samples by features, in blocks; features know no neighbors."""
-        features, matrix = self.features, self.matrix
+        # What workers of dask are sent: not the rows that this object keeps.
+        features = self.features
+        matrix = self.matrix
 
         def embed_block(block: Block, start: int) -> Array:
             check_finite(block, start)
@@ -587,23 +604,27 @@ class FromFeatures(TrainingInput):
         return rows, np.zeros((samples.n_samples, len(model.kernel_names_)), bool)
 
 
-def some_rows(blocks: Blocks) -> dict[str, SomeRows]:
+def some_rows(
+    blocks: Blocks,
+    most_samples: int = 256,
+    fewest_samples: int = 32,
+    most_entries: int = 1 << 21,
+) -> dict[str, SomeRows]:
     """Return some samples of every view of not too many columns, to recognize it."""
-    numbers = np.sort(
-        np.random.default_rng(0).permutation(blocks.n_samples)[:MOST_SAMPLES]
-    )
+    order = np.random.default_rng(0).permutation(blocks.n_samples)
+    numbers = np.sort(order[:most_samples])
     block = blocks.take(numbers)
     found = {}
     for name, rows in block.items():
         index = block.index(name)
-        samples = numbers if index is None else numbers[index]
-        height = min(len(samples), MOST_ENTRIES // row_width(rows))
-        if height >= min(len(samples), FEWEST_SAMPLES):
+        samples = numbers
+        if index is not None:
+            samples = numbers[index]
+        height = min(len(samples), most_entries // row_width(rows))
+        if height >= min(len(samples), fewest_samples):
+            kept = arrays_to_host(select(rows, slice(height)))
             # A copy: what the model keeps must not change with the arrays of its user.
-            found[name] = (
-                samples[:height],
-                arrays_to_host(select(rows, slice(height))).copy(),
-            )
+            found[name] = (samples[:height], kept.copy())
     return found
 
 
@@ -620,7 +641,9 @@ def raw_kernels_of(
         if not model.NEEDS_ENTRIES:
             return raw_kernels(made, labels, observed, not view.is_definite)
         made = made.all_rows()
-    parts = made if isinstance(made, list) else single_kernels(made)
+    parts = made
+    if not isinstance(made, list):
+        parts = single_kernels(made)
     raw: list[RawKernel] = []
     for part, label, has in zip(parts, labels, observed, strict=True):
         raw += raw_kernels(part, [label], [has], not view.is_definite)
@@ -636,30 +659,31 @@ def with_unused(
         for n, width in widths.items()
         if n in unused and n not in samples.names
     }
-    if (
-        not absent
-        or samples.is_lazy
-        or any(isinstance(p, RowSource) for p in samples.parts)
-    ):
+    is_read_in_rows = any(isinstance(part, RowSource) for part in samples.parts)
+    if not absent or samples.is_lazy or is_read_in_rows:
         return samples
+
     n = samples.n_samples
     like = samples.parts[0]
-    like = like if is_foreign(like) else np.zeros(0)
+    if not is_foreign(like):
+        like = np.zeros(0)
     missing = samples.missing
-    missing = np.zeros((n, len(samples.names)), bool) if missing is None else missing
+    if missing is None:
+        missing = np.zeros((n, len(samples.names)), bool)
+    added = [zeros((0, width), like) for width in absent.values()]
     return replace(
         samples,
         names=(*samples.names, *absent),
-        parts=(*samples.parts, *(zeros((0, width), like) for width in absent.values())),
+        parts=(*samples.parts, *added),
         missing=np.hstack([missing, np.ones((n, len(absent)), bool)]),
     )
 
 
 def count_parts(samples: Samples) -> int:
     """Return the number of views or kernels."""
-    return sum(
-        part.n_kernels if isinstance(part, RowSource) else 1 for part in samples.parts
-    )
+    sources = [part for part in samples.parts if isinstance(part, RowSource)]
+    n_others = len(samples.parts) - len(sources)
+    return n_others + sum(source.n_kernels for source in sources)
 
 
 def check_new_table(model: MultipleKernelClusterer, samples: Samples) -> Samples:
@@ -699,10 +723,9 @@ def check_self_similarity(
             "one row per kernel, one column per new sample"
         )
     # A kernel that was repaired may have had negative ones.
-    least = [
-        -np.inf if each.is_repaired else 0.0 for each in extension.standardizations
-    ]
-    wrong = seen & ~(np.isfinite(values) & (values >= np.array(least)[:, None]))
+    are_repaired = np.array([each.is_repaired for each in extension.standardizations])
+    least = np.where(are_repaired, -np.inf, 0.0)
+    wrong = seen & ~(np.isfinite(values) & (values >= least[:, None]))
     if np.any(wrong):
         kernel, sample = np.argwhere(wrong)[0]
         raise ValueError(

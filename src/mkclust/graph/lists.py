@@ -54,7 +54,8 @@ class Lists:
         self, limits: Float, similarities: Array, rows: Any, anchors: Any, values: Any
     ) -> Any:
         is_in = values >= limits[anchors] - self.tie
-        rows, anchors = rows[is_in], anchors[is_in]
+        rows = rows[is_in]
+        anchors = anchors[is_in]
         shape = (similarities.shape[0], len(limits))
         counts = np.bincount(rows, minlength=shape[0])
         alone = np.flatnonzero(counts == 0)
@@ -97,8 +98,10 @@ class Search:
     """The search for the lists of anchors by one kernel, block after block."""
 
     def __init__(self, sizes: Sequence[int], n_anchors: int, tie: float, for_all: bool):
-        self.sizes, self.n_anchors = tuple(sizes), n_anchors
-        self.tie, self.for_all = tie, for_all
+        self.sizes = tuple(sizes)
+        self.n_anchors = n_anchors
+        self.tie = tie
+        self.for_all = for_all
         self.limits: list[Float] = []
         self.members: list[list[Any]] = [[] for _ in sizes]
         # How many lists of a size were too long.
@@ -111,8 +114,10 @@ class Search:
 
     def _find(self, number: int, nearest: Nearest) -> Float:
         """Return the limits of lists of one size, and keep who is in them."""
-        size, (rows, columns, values, ordered) = self.sizes[number], nearest
-        n, limits = len(ordered), ordered[:, size - 1]
+        size = self.sizes[number]
+        (rows, columns, values, ordered) = nearest
+        n = len(ordered)
+        limits = ordered[:, size - 1]
         lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
         # A list of a view that ties make longer than this multiple of its size is
         # vague: it ends before.

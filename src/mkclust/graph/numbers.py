@@ -135,7 +135,8 @@ def _cut_in_way(
 ) -> list[_Clusters]:
     """Return the clusters for several rising numbers in one graph."""
     embedded = way.embed(memberships, max(k_values))
-    order, n = embedded.graph.order, len(embedded.rows)
+    order = embedded.graph.order
+    n = len(embedded.rows)
     rows = embedded.rows[order]
     points = [normalize_rows(rows[:, :k]).astype(np.float32) for k in k_values]
     with one_thread_if_small(len(order) * max(k_values), MANY_DISTANCES):

@@ -168,8 +168,12 @@ def list_scales(
     memberships: Sequence[Sequence[Any]], setting: Setting
 ) -> list[list[float]]:
     """Return by what memberships are multiplied, by kernel and size, in a setting."""
-    n_views, n_sizes = len(memberships) - 1, len(memberships[0])
-    n_used = n_sizes if setting.with_longest or n_sizes == 1 else n_sizes - 1
+    n_views = len(memberships) - 1
+    n_sizes = len(memberships[0])
+    if setting.with_longest or n_sizes == 1:
+        n_used = n_sizes
+    else:
+        n_used = n_sizes - 1
     weights = [setting.mix] + [setting.views / max(n_views, 1)] * n_views
 
     scales = []

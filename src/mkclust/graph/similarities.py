@@ -51,7 +51,10 @@ class MixAndViews:
         of_view: dict[int, list[int]] = {}
         for p in self.included:
             of_view.setdefault(self.views[p], []).append(p)
-        several = list(of_view.values()) if len(of_view) > 1 else []
+        if len(of_view) > 1:
+            several = list(of_view.values())
+        else:
+            several = []
         return [self.included, *several]
 
     def compare(
@@ -81,7 +84,8 @@ class MixAndViews:
                 mixed += term
             return mixed
 
-        sums, shares = np.zeros(shape), np.zeros(shape)
+        sums = np.zeros(shape)
+        shares = np.zeros(shape)
         total = sum(weights.values())
         for p, block in found.items():
             rows = _all_if_none(block.rows, shape[0])
@@ -95,7 +99,9 @@ class MixAndViews:
 
 
 def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
-    return np.arange(n) if numbers is None else numbers
+    if numbers is None:
+        return np.arange(n)
+    return numbers
 
 
 def tie_of(rounding: float) -> float:
@@ -103,4 +109,6 @@ def tie_of(rounding: float) -> float:
 
     Rounding is the relative one of their entries.
     """
-    return TIE_IN_SINGLE if rounding > BETWEEN else TIE
+    if rounding > BETWEEN:
+        return TIE_IN_SINGLE
+    return TIE

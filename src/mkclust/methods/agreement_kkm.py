@@ -387,7 +387,8 @@ class AgreementKKM(InductiveClusterer):
         """
         check_is_fitted(self)
         if X is None:
-            model, samples = only_covered(self), kept_samples(self)
+            model = only_covered(self)
+            samples = kept_samples(self)
         else:
             model, samples = known_again(self, X)
         links = graph_of(model, samples).links()

@@ -1,5 +1,6 @@
 """AnchoredMKKM: SimpleMKKM over the views that agree, drawn to their compromise."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -54,7 +55,10 @@ def solve_anchored_mkkm(
     H_0 = baseline.vectors[:, :n_clusters]
     n_passes = 2
     starts: Any = {"n_init": n_init, "is_unit": rounding == "unit"}
-    for factor in ANCHORS if anchor == "auto" else (anchor,):
+    factors: Sequence[float] = ANCHORS
+    if anchor != "auto":
+        factors = [anchor]
+    for factor in factors:
         strength = float(factor * baseline.value / n_clusters)  # c
         anchored = included
         if strength:  # the last kernel is c H_0 H_0^T
@@ -70,9 +74,9 @@ def solve_anchored_mkkm(
             break
     weights = compromise.scatter(solution.weights)
     coefficients = np.append(solution.weights**2, [1.0] * bool(strength))
-    projections = (
-        _projections(compromise, solution, baseline, strength) if strength else None
-    )
+    projections = None
+    if strength:
+        projections = _projections(compromise, solution, baseline, strength)
     return replace(
         solution,
         weights=weights,
@@ -110,7 +114,10 @@ def _keeps(
     for each in (baseline, solution.relaxation):
         assert each is not None
         H = each.vectors[:, :k]
-        rows = H if stack.features is None else stack.features.lift_some(H)
+        if stack.features is None:
+            rows = H
+        else:
+            rows = stack.features.lift_some(H)
         root = None
         if not is_unit:
             root = root_of_gram(np.diag(each.eigenvalues[:k]), rows.shape[0])
@@ -134,10 +141,8 @@ def _projections(
 
     # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0
     # / L_0.
-    H, H_0 = (
-        over_eigenvalues(solution.relaxation),
-        baseline.vectors[:, : baseline.n_clusters],
-    )
+    H = over_eigenvalues(solution.relaxation)
+    H_0 = baseline.vectors[:, : baseline.n_clusters]
     shared = over_eigenvalues(baseline) @ (strength * (H_0.T @ H))
     coefficients = compromise.coefficients / len(compromise.indices)
     projections = [zeros(tuple(H.shape), H) for _ in compromise.agreement.names]

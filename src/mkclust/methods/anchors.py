@@ -112,7 +112,8 @@ def cut_again(
 
     The model stays with it. The rows of the samples and their states are returned.
     """
-    found, states = [], []
+    found = []
+    states = []
     for some in ranges(len(numbers), BLOCK_SAMPLES):
         block = blocks.take(numbers[some])
         check_finite(block, numbers[some])
@@ -165,9 +166,9 @@ def kept_samples(model: InductiveClusterer) -> Samples:
     """Return the views that a model has kept, if all samples of the fit are anchors."""
     bank = getattr(model, "bank_", None)
     if bank is None or hasattr(model, "anchors_"):
-        why = (
-            "the fit was on kernels" if bank is None else "not all samples are anchors"
-        )
+        why = "the fit was on kernels"
+        if bank is not None:
+            why = "not all samples are anchors"
         raise ValueError(
             f"X=None: {why}, so that the model has not kept them: pass X as in fit"
         )
@@ -176,7 +177,8 @@ def kept_samples(model: InductiveClusterer) -> Samples:
 
 def graph_of(model: InductiveClusterer, samples: Samples) -> Graph:
     """Return the graph of samples by the lists of the anchors of a fit."""
-    source, n = model._source, samples.n_samples
+    source = model._source
+    n = samples.n_samples
     parts: Iterable[Samples] = [samples]
     if has_blocks(samples):
         blocks = as_blocks(samples)
@@ -209,11 +211,14 @@ def learn_all(
         name: value for name, value in vars(fitted).items() if name not in parameters
     }
     learned.pop("uncovered_samples_", None)
+    with_kernels = anchors
+    if fitted._covered is not None:
+        with_kernels = anchors[fitted._covered]
     learned |= {
         "labels_": labels,
         "embedding_": fitted._as_embedding(rows),
         "anchors_": anchors,
-        "_covered": anchors if fitted._covered is None else anchors[fitted._covered],
+        "_covered": with_kernels,
     }
     if samples.ids is not None:
         learned["sample_ids_"] = samples.ids
@@ -225,7 +230,10 @@ def learn_all(
     if len(uncovered):
         words: Any = {"lacks_neighbors": lacks_neighbors}
         warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
-        named = uncovered if samples.ids is None else samples.ids[uncovered]
+        if samples.ids is None:
+            named = uncovered
+        else:
+            named = samples.ids[uncovered]
         learned["uncovered_samples_"] = named
     return learned
 

@@ -40,7 +40,8 @@ def find_compromise(stack: Stack) -> Compromise:
     agreement = measure_agreement(stack)
     indices = agreement.chosen
     if len(indices) == stack.n_kernels:
-        weights, coefficients = agreement.weights(), agreement.coefficients()
+        weights = agreement.weights()
+        coefficients = agreement.coefficients()
         return Compromise(agreement, stack, stack, indices, weights, coefficients)
 
     # Found once more among these alone.

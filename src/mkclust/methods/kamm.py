@@ -42,7 +42,8 @@ def solve_kamm_r(
         direction = reduced_direction(
             gamma, np.where(same, -gradient[pivot], -gradient), pivot
         )
-        if converged := not direction.any():
+        converged = not direction.any()
+        if converged:
             break
         gamma = drop_small(
             gamma + longest_step(gamma, direction) * direction, weight_rounding

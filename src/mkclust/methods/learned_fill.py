@@ -78,7 +78,8 @@ def learn_fills(
     plain = _each_map(stack, lambda before, kernels: _plain(before))
     stack = replace(stack, kernels=with_maps(stack.kernels, plain))
     solution = solve(stack, None)
-    history, n_passes = [solution.objective], solution.n_passes
+    history = [solution.objective]
+    n_passes = solution.n_passes
     # Learning ends if a fill changes the objective by no more than this share, or after
     # this number of fills.
     least_change = 1e-3
@@ -91,7 +92,8 @@ def learn_fills(
         gain = sign * (candidate.objective - history[-1])
         if gain < 0:
             break
-        stack, solution = filled, candidate
+        stack = filled
+        solution = candidate
         history.append(solution.objective)
         if gain <= least_change * abs(history[-1]):
             break
@@ -162,7 +164,10 @@ def _each_map(
     for kernels in groups.values():
         before = maps[kernels[0]]
         assert before is not None
-        after = change(before, kernels) if before.missing.size else _plain(before)
+        if before.missing.size:
+            after = change(before, kernels)
+        else:
+            after = _plain(before)
         for p in kernels:
             maps[p] = after
     return maps

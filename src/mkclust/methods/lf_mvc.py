@@ -91,19 +91,26 @@ def fuse(
 
     With ``align``, every partition is turned towards ``H_0`` at the start.
     """
-    m, k = len(H), H_0.shape[1]
-    partitions, xp = hstack(*H), namespace(H_0)
+    m = len(H)
+    k = H_0.shape[1]
+    partitions = hstack(*H)
+    xp = namespace(H_0)
 
     def overlaps(F: Array) -> Float:
         return to_host(partitions.T @ F).reshape(m, k, k)
 
-    W = np.stack([polar_factor(M_p) if align else np.eye(k) for M_p in overlaps(H_0)])
-    b, history, converged = np.full(m, 1 / m), list[float](), False
+    W = np.stack([np.eye(k)] * m)
+    if align:
+        W = np.stack([polar_factor(M_p) for M_p in overlaps(H_0)])
+    b = np.full(m, 1 / m)
+    history = list[float]()
+    converged = False
     while True:
         A = (b[:, None, None] * W).reshape(m * k, k)
         X = partitions @ to_device(A, partitions) + reg * H_0
         F = polar_factor(X)
-        M, anchored = overlaps(F), reg * float(xp.sum(F * H_0))
+        M = overlaps(F)
+        anchored = reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:
             # F once more, so that partition, rotations and weights belong together.
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
@@ -114,11 +121,13 @@ def fuse(
         # numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
-        b = c / length if length > 0 else np.full(m, m**-0.5)
+        b = np.full(m, m**-0.5)
+        if length > 0:
+            b = c / length
         history.append(length + anchored)
-        converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(
-            history[-2]
-        )
+        if len(history) > 2:
+            change = abs(history[-1] - history[-2])
+            converged = change < tol * abs(history[-2])
 
 
 class LFMVC(RelaxedClusterer, InductiveClusterer):

@@ -26,7 +26,9 @@ def solve_lmkkm(
     \theta_p`, a convex quadratic in Theta, minimized by products with its m blocks,
     which are stored.
     """
-    n, m, like = stack.n_samples, stack.n_kernels, stack.kernels[0].like
+    n = stack.n_samples
+    m = stack.n_kernels
+    like = stack.kernels[0].like
     xp = namespace(like)
     diagonals = xp.stack([K.diagonal() for K in stack.kernels], axis=1)
     explained = empty((m, n, n), like)  # H H^T o K_p
@@ -41,7 +43,8 @@ def solve_lmkkm(
         return diagonals * theta - xp.stack(products, axis=1)
 
     theta = zeros((n, m), like) + 1 / m
-    relaxation, history = relax(theta), list[float]()
+    relaxation = relax(theta)
+    history = list[float]()
     while len(history) < max_iter and not (
         len(history) > 2 and _has_settled(history[-2:], tol)
     ):
@@ -63,7 +66,10 @@ def solve_lmkkm(
     tol = tol or default_tolerance
     is_certain = minimum.converged or minimum.gap < tol * minimum.value
     # The last entry is half a step; it counts if there is no whole one.
-    has_settled = _has_settled(history[-3:-1] if len(history) > 2 else history, tol)
+    whole_steps = history
+    if len(history) > 2:
+        whole_steps = history[-3:-1]
+    has_settled = _has_settled(whole_steps, tol)
     return Solution(
         partition=relaxation.vectors[:, :n_clusters],
         weights=to_host(xp.mean(theta, axis=0)),
@@ -79,6 +85,7 @@ def solve_lmkkm(
 
 
 def _has_settled(history: list[float], tol: float) -> bool:
+    """Return whether the second of two objectives is hardly below the first."""
     before, now = history
     return now == 0 or before - now < tol * before
 
@@ -295,8 +302,12 @@ class LMKKM(RelaxedClusterer):
         return True
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        theta = (
-            self.sample_weights_ if samples is None else self.sample_weights_[samples]
-        )
-        held = stack if samples is None else stack.among(samples)
+        if samples is None:
+            theta = self.sample_weights_
+        else:
+            theta = self.sample_weights_[samples]
+        if samples is None:
+            held = stack
+        else:
+            held = stack.among(samples)
         return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()

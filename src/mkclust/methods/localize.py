@@ -53,9 +53,13 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> 
 
 def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> Array:
     """Return the mask of `LocalizedSimpleMKKM`, by the average kernel, (n, n)."""
-    n, m = stack.n_samples, stack.n_kernels
+    n = stack.n_samples
+    m = stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
-    set_diagonal(average, -np.inf if kind == "published" else np.inf)
+    own = np.inf
+    if kind == "published":
+        own = -np.inf
+    set_diagonal(average, own)
     if kind == "counts":
         size = min(size + 1, n)
     # Counts are exact in single precision up to 2^24 samples.
@@ -67,8 +71,10 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
 
 def _nearest(similarities: Array, size: int) -> Array:
     """Return which entries are among the largest of their row, ``size`` of each."""
-    xp, smallest = namespace(similarities), -kth_smallest(-similarities, size)
-    is_above, is_equal = similarities > smallest, similarities == smallest
+    xp = namespace(similarities)
+    smallest = -kth_smallest(-similarities, size)
+    is_above = similarities > smallest
+    is_equal = similarities == smallest
     # Among equal similarities the first are taken, as by a stable sort.
     n_left = size - xp.sum(astype(is_above, "int32"), axis=1, keepdims=True)
     return is_above | (
@@ -134,6 +140,8 @@ class LocalizedClusterer(RelaxedClusterer):
         mask = neighborhood_mask(
             stack, self.n_neighbors_, getattr(self, "mask", "published")
         )
-        index = np.arange(stack.n_samples) if samples is None else samples
-        mixed = Mix(self.coefficients_, stack.kernels).rows(index) * select(mask, index)
-        return mixed if samples is None else select(mixed, samples, axis=1)
+        mix = Mix(self.coefficients_, stack.kernels)
+        if samples is None:
+            return mix.dense() * mask
+        mixed = mix.rows(samples) * select(mask, samples)
+        return select(mixed, samples, axis=1)

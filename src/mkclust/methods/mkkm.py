@@ -24,9 +24,11 @@ def solve_mkkm(
     ones.
     """
     mixture = Mixture(stack, n_clusters)
+    if weights is None:
+        weights = mixture.uniform
     return descend(
         mixture,
-        mixture.uniform if weights is None else weights,
+        weights,
         lambda unexplained: best_response(unexplained)[0],
         lambda gamma, unexplained: float(gamma**2 @ unexplained),
         tol=tol,

@@ -24,7 +24,10 @@ def solve_mkkm_mm(
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         unexplained = mixture.unexplained(relaxation)
         # If nothing is left unexplained, all weights are equally bad.
-        worst = unexplained if unexplained.any() else mixture.uniform
+        if unexplained.any():
+            worst = unexplained
+        else:
+            worst = mixture.uniform
         return _unit(worst), float(np.linalg.norm(unexplained))
 
     start = _unit(mixture.uniform)
@@ -54,7 +57,8 @@ def solve_mkkm_mm_saddle(
     """
     mixture = Mixture(stack, n_clusters)
     theta = _unit(mixture.uniform)
-    planes, history = list[Float](), list[float]()
+    planes = list[Float]()
+    history = list[float]()
     while True:
         relaxation = mixture.relax(theta)
         planes.append(mixture.unexplained(relaxation))
@@ -71,9 +75,13 @@ def solve_mkkm_mm_saddle(
         theta = shortest / bound
     theta, relaxation = best
     distance = max(bound - history[-1], 0.0)
-    allowed = tol * bound - (distance if converged else 0.0)
+    allowed = tol * bound
+    if converged:
+        allowed -= distance
     certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
-    gap = (distance + certificate.error) / bound if bound else 0.0
+    gap = 0.0
+    if bound:
+        gap = (distance + certificate.error) / bound
     return mixture.solution(
         relaxation,
         theta,
@@ -88,6 +96,7 @@ def solve_mkkm_mm_saddle(
 
 
 def _unit(weights: Float) -> Float:
+    """Return weights of unit length."""
     return weights / np.linalg.norm(weights)
 
 
@@ -294,7 +303,9 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
     def _solve(self, stack: Stack) -> Solution:
-        k, tol, max_iter = self.n_clusters, self.tol, self.max_iter
+        k = self.n_clusters
+        tol = self.tol
+        max_iter = self.max_iter
         if self.solver == "alternate":
             return solve_mkkm_mm(stack, k, tol=tol, max_iter=max_iter)
         options = {

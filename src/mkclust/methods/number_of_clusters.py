@@ -127,7 +127,9 @@ class NumberOfClusters:
     @property
     def evidence(self) -> Any:
         """How strong the evidence of clusters is; None unless it was asked for."""
-        return None if self.tests is None else self.tests.verdict
+        if self.tests is None:
+            return None
+        return self.tests.verdict
 
     @property
     def table(self) -> pd.DataFrame:
@@ -157,19 +159,24 @@ class NumberOfClusters:
         answer = f"{self.n_clusters} clusters fit best"
         if self.resolution is not None:
             answer += f" at resolution {self.resolution:g}"
-        return answer if self.tests is None else f"{answer}; {self.tests.title()}"
+        if self.tests is None:
+            return answer
+        return f"{answer}; {self.tests.title()}"
 
     def _reasons(self) -> list[str]:
         """Return what the answer depends on, in sentences."""
         stable = self.table["stability"]
         each = [f"{k} ({stable[k]:.2f})" for k in self.candidates]
-        first, last = int(self.k_values[0]), int(self.k_values[-1])
+        first = int(self.k_values[0])
+        last = int(self.k_values[-1])
         sentences = [
             f"Candidates, and how stable their clusters are: {join_words(each)}.",
             f"Tried: {len(self.k_values)} numbers from {first} to {last}.",
         ]
         if self.n_clusters == last or self.n_clusters == first > 2:
-            end = "largest" if self.n_clusters == last else "smallest"
+            end = "smallest"
+            if self.n_clusters == last:
+                end = "largest"
             sentences.append(
                 f"{self.n_clusters} is the {end} of them: pass k_values beyond it."
             )
@@ -187,8 +194,10 @@ def scores_of(*criteria: Float) -> Float:
     total = np.zeros(len(criteria[0]))
     for values in criteria:
         known = np.nan_to_num(values)
-        lowest, spread = known.min(), np.ptp(known)
-        total += (known - lowest) / (spread if spread > 0 else 1.0)
+        lowest = known.min()
+        spread = np.ptp(known)
+        if spread > 0:
+            total += (known - lowest) / spread
     return total
 
 
@@ -299,7 +308,10 @@ def check_k_values(k_values: Any, n_used: int) -> list[int]:
     most_clusters = 25
     if k_values is None:
         return list(range(2, min(most_clusters, n_used // FEWEST_PER_CLUSTER) + 1))
-    numbers = list(k_values) if np.iterable(k_values) else []
+    if np.iterable(k_values):
+        numbers = list(k_values)
+    else:
+        numbers = []
     if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(
             f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than "

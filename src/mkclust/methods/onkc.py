@@ -49,11 +49,14 @@ def solve_onkc(
     max_iter: int = 50,
 ) -> Solution:
     """Minimize the objective of `ONKC` over partition, weights and G in turns."""
-    M, totals, proximity = stack.gram(), stack.traces(), float(proximity)
+    M = stack.gram()
+    totals = stack.traces()
+    proximity = float(proximity)
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = relax(stack.mix(gamma), n_clusters, tol=EIGEN_TOLERANCE).vectors[:, :n_clusters]
     nearby = find_nearby_kernel(stack, gamma, H, proximity)
-    history, converged = list[float](), False
+    history = list[float]()
+    converged = False
     # An objective below this share of the mixed kernel's trace is zero but for
     # rounding.
     zero_share = 1e-13
@@ -91,7 +94,8 @@ def solve_onkc(
 def _alignments(stack: Stack, G: Array) -> Float:
     """Return ``Tr(K_p G)`` for every kernel."""
     # Entry by entry, since G may have full rank.
-    xp, sums = namespace(G), np.zeros(stack.n_kernels)
+    xp = namespace(G)
+    sums = np.zeros(stack.n_kernels)
     for part in row_blocks(stack.kernels):
         for p, kernel in enumerate(stack.kernels):
             sums[p] += float(xp.sum(kernel.rows(part) * G[part, :]))
@@ -338,9 +342,9 @@ class ONKC(RelaxedClusterer):
         return solve_onkc(stack, self.n_clusters, **options)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        H, rho = (
-            to_device(self.embedding_, stack.kernels[0].like),
-            float(self.proximity),
-        )
+        H = to_device(self.embedding_, stack.kernels[0].like)
+        rho = float(self.proximity)
         G = find_nearby_kernel(stack, self.weights_, H, rho).kernel
-        return G if samples is None else select(select(G, samples), samples, axis=1)
+        if samples is None:
+            return G
+        return select(select(G, samples), samples, axis=1)

@@ -47,13 +47,16 @@ def solve_simple_mkkm(
     similar kernels. The last ``n_fixed`` kernels are added to the mix and have no
     weight. The other parameters are those of `SimpleMKKM`.
     """
+    vectors = None
+    if start is not None:
+        vectors = start.vectors
     result = search(
         stack,
         n_clusters,
         tol=tol,
         max_iter=max_iter,
         n_fixed=n_fixed,
-        start=None if start is None else start.vectors,
+        start=vectors,
         prove=prove,
         key=search_key(random_state),
     )
@@ -113,7 +116,10 @@ def solve_reduced_gradient(
         slope = float(direction @ gradient)
         # The first guess moves no weight by more than a tenth; later ones start from
         # the last step.
-        guess = 0.1 / (np.abs(direction).max() or 1.0) if step is None else 4 * step
+        if step is None:
+            guess = 0.1 / (np.abs(direction).max() or 1.0)
+        else:
+            guess = 4 * step
         guess = min(guess, longest_step(gamma, direction))
         step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
         if step == 0:
@@ -200,7 +206,8 @@ class CertifiedClusterer(RelaxedClusterer):
 
     def _further(self, stack: Stack, solution: Solution) -> list[Relaxation]:
         """Return the partition of the views' compromise, if there are several views."""
-        agreement, baseline = solution.agreement, solution.baseline
+        agreement = solution.agreement
+        baseline = solution.baseline
         if agreement is None or solution.relaxation is None:
             return []
         # Relative error of the compromise's eigenvalue sum: its clusters are only used
@@ -209,12 +216,17 @@ class CertifiedClusterer(RelaxedClusterer):
         if baseline is None:
             # Features have other coordinates for some of the views.
             is_whole = observed_of(stack) is None or stack.features is not None
-            kernels = stack if is_whole else activate(stack, agreement.chosen)
+            kernels = stack
+            if not is_whole:
+                kernels = activate(stack, agreement.chosen)
             held = kernels.held()  # in single precision, which is enough here
-            options: Any = {} if held is None else {"dtype": precision_of(held.entries)}
+            options: Any = {"start": solution.basis}
+            if held is not None:
+                options["dtype"] = precision_of(held.entries)
             coefficients = agreement.coefficients()
-            mix, options["start"] = (held or kernels).mix(coefficients), solution.basis
-            if kernels is stack and (products := solution.products) is not None:
+            mix = (held or kernels).mix(coefficients)
+            products = solution.products
+            if kernels is stack and products is not None:
                 c = to_device(coefficients, products, precision_of(products))
                 options["products"] = namespace(products).tensordot(c, products, axes=1)
             baseline = relax(mix, self.n_clusters, tol=compared_tolerance, **options)
@@ -225,7 +237,9 @@ class CertifiedClusterer(RelaxedClusterer):
     ) -> dict[str, Any]:
         relaxation = solution.relaxation
         assert relaxation is not None
-        baseline_labels = further[0] if further else labels
+        baseline_labels = labels
+        if further:
+            baseline_labels = further[0]
         rand_index = agreement_of_labels(baseline_labels, labels)
         if rand_index < OTHER_CLUSTERS:
             self._warn_of_other_clusters(solution, rand_index)
@@ -249,10 +263,10 @@ class CertifiedClusterer(RelaxedClusterer):
         reason = (
             "The views agree to different degrees, or another n_clusters may fit better"
         )
-        if aside := agreement.set_aside:
-            share = solution.weights[
-                [agreement.names.index(name) for name in aside]
-            ].sum()
+        aside = agreement.set_aside
+        if aside:
+            places = [agreement.names.index(name) for name in aside]
+            share = solution.weights[places].sum()
             reason = (
                 f"{share:.0%} of the weight is on views without clear agreement with "
                 f"the others ({join_words(aside)})"
@@ -534,5 +548,7 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
             return solve_reduced_gradient(
                 stack, self.n_clusters, stopping=self.stopping, **options
             )
-        start = None if previous is None else previous.relaxation
+        start = None
+        if previous is not None:
+            start = previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
