@@ -42,7 +42,7 @@ class Neighborhoods:
     lists: list[Lists] = field(repr=False)  # by kernel
     sizes: tuple[int, ...]
     scales: list[list[float]]  # of memberships, by kernel and size
-    anchors: Float = field(repr=False)  # P, a row for every list in use
+    list_points: Float = field(repr=False)  # P, a row for every list in use
     basis: Float = field(repr=False)  # makes the rows of the fit orthonormal, (k, k)
     n_anchors: int
 
@@ -61,7 +61,7 @@ class Neighborhoods:
 
     def embed(self, memberships: Sequence[Sequence[Any]]) -> Float:
         """Return the rows of samples, (n, k), given the lists that they are in."""
-        return scaled_factor(memberships, self.scales) @ self.anchors
+        return scaled_factor(memberships, self.scales) @ self.list_points
 
 
 class Clusters(NamedTuple):
@@ -91,7 +91,7 @@ def find_clusters(
     found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
     embedding, basis = orthonormalized(found.rows)
     learned = Neighborhoods(
-        compared, lists, sizes, found.scales, found.anchors, basis, n
+        compared, lists, sizes, found.scales, found.list_points, basis, n
     )
     return Clusters(learned, found, embedding)
 

@@ -9,7 +9,7 @@ by the same limits in which lists any samples are: change both alike.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -20,10 +20,6 @@ from mkclust.linalg.nearest import entries_at, lower_bounds, places_of, true_at
 from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 
-# Numbers of nearest anchors that lists reach to (benchmarks/neighborhoods.py).
-SIZES = (5, 10, 20)
-# No list is longer than the average cluster, but for those of this size.
-SMALLEST = 5
 # Returns the similarities of anchors, given by their numbers, to all anchors, by
 # several kernels.
 Compare = Callable[[Any], Sequence[Array]]
@@ -42,22 +38,29 @@ class Lists:
 
     def memberships(self, similarities: Array) -> list[Any]:
         """Return by size which samples are in which anchors' lists, sparse, of bool."""
-        low = to_device(self.limits.min(axis=0) - self.tie, similarities)
-        rows, anchors = places_of(similarities >= low)
+        least = self.limits.min(axis=0) - self.tie
+        rows, anchors = places_of(similarities >= to_device(least, similarities))
         values = entries_at(similarities, rows, anchors)
-        return [
-            self._of_size(limits, similarities, rows, anchors, values)
-            for limits in self.limits
-        ]
+
+        found = []
+        for limits in self.limits:
+            is_in = values >= limits[anchors] - self.tie
+            found.append(
+                self._of_size(limits, similarities, rows[is_in], anchors[is_in])
+            )
+        return found
 
     def _of_size(
-        self, limits: Float, similarities: Array, rows: Any, anchors: Any, values: Any
+        self,
+        limits: Float,
+        similarities: Array,
+        rows: np.ndarray,
+        anchors: np.ndarray,
     ) -> Any:
-        is_in = values >= limits[anchors] - self.tie
-        rows = rows[is_in]
-        anchors = anchors[is_in]
-        shape = (similarities.shape[0], len(limits))
-        counts = np.bincount(rows, minlength=shape[0])
+        """Return the memberships of one size, given who is near enough to whom."""
+        n = similarities.shape[0]
+        shape = (n, len(limits))
+        counts = np.bincount(rows, minlength=n)
         alone = np.flatnonzero(counts == 0)
         if not self.for_all or not len(alone):
             return true_at(rows, anchors, shape)
@@ -70,19 +73,36 @@ class Lists:
 
 def nearest_list(similarities: Array, limits: Float) -> tuple[np.ndarray, np.ndarray]:
     """Return for every row the nearest anchor with a list, and whether there is one."""
-    to_lists = np.where(np.isfinite(limits), to_host(similarities), -np.inf)
-    return to_lists.argmax(axis=1), to_lists.max(axis=1, initial=-np.inf) > -np.inf
+    has_list = np.isfinite(limits)
+    to_lists = np.where(has_list, to_host(similarities), -np.inf)
+    largest = to_lists.max(axis=1, initial=-np.inf)
+    return to_lists.argmax(axis=1), largest > -np.inf
 
 
-def list_sizes(neighbors: Any, n_anchors: int, n_clusters: int) -> tuple[int, ...]:
-    """Return the sizes of lists, rising: as asked for, or by the number of anchors."""
+def list_sizes(
+    neighbors: int | Literal["auto"],
+    n_anchors: int,
+    n_clusters: int,
+    *,
+    sizes: Sequence[int] = (5, 10, 20),
+    smallest: int = 5,
+) -> tuple[int, ...]:
+    """Return the sizes of lists, rising: as asked for, or by the number of anchors.
+
+    No list is longer than the average cluster, but for those of the smallest size
+    (benchmarks/neighborhoods.py).
+    """
     most = max(1, n_anchors - 3)
     if neighbors != "auto":
-        asked = {max(1, neighbors // 4), max(1, neighbors // 2), neighbors}
-        return tuple(sorted({min(size, most) for size in asked}))
-    limit = max(SMALLEST, n_anchors / n_clusters)
-    sizes = [size for size in SIZES if size <= min(limit, most)]
-    return tuple(sizes) or (max(1, min(SMALLEST, most)),)
+        wanted = [neighbors // 4, neighbors // 2, neighbors]
+        asked = {min(max(1, size), most) for size in wanted}
+        return tuple(sorted(asked))
+
+    limit = max(smallest, n_anchors / n_clusters)
+    found = [size for size in sizes if size <= min(limit, most)]
+    if found:
+        return tuple(found)
+    return (min(smallest, most),)
 
 
 class Nearest(NamedTuple):
@@ -93,11 +113,22 @@ class Nearest(NamedTuple):
     values: Float
     ordered: Float  # the similarities to the nearest others, falling, (n, n_nearest)
 
+    def lengths(self, least: Float) -> np.ndarray:
+        """Return how many are as similar to each anchor as its least, (n,)."""
+        is_in = self.values >= least[self.rows]
+        return np.bincount(self.rows[is_in], minlength=len(least))
+
 
 class Search:
     """The search for the lists of anchors by one kernel, block after block."""
 
-    def __init__(self, sizes: Sequence[int], n_anchors: int, tie: float, for_all: bool):
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        n_anchors: int,
+        tie: float,
+        for_all: bool,
+    ):
         self.sizes = tuple(sizes)
         self.n_anchors = n_anchors
         self.tie = tie
@@ -105,52 +136,59 @@ class Search:
         self.limits: list[Float] = []
         self.members: list[list[Any]] = [[] for _ in sizes]
         # How many lists of a size were too long.
-        self.n_long = np.zeros(len(sizes), int)
+        self.n_long = [0] * len(sizes)
 
     def add(self, nearest: Nearest) -> None:
         """Find the lists of the following anchors."""
-        limits = [self._find(number, nearest) for number in range(len(self.sizes))]
+        limits = []
+        for number in range(len(self.sizes)):
+            found = self._find(number, nearest)
+            limits.append(found)
+            is_in = nearest.values >= found[nearest.rows] - self.tie
+            rows = nearest.rows[is_in]
+            columns = nearest.columns[is_in]
+            members = _matrix(rows, columns, (len(found), self.n_anchors))
+            self.members[number].append(members)
         self.limits.append(np.array(limits))
 
     def _find(self, number: int, nearest: Nearest) -> Float:
-        """Return the limits of lists of one size, and keep who is in them."""
+        """Return the limits of lists of one size."""
         size = self.sizes[number]
-        (rows, columns, values, ordered) = nearest
-        n = len(ordered)
-        limits = ordered[:, size - 1]
-        lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
+        limits = nearest.ordered[:, size - 1]
+        lengths = nearest.lengths(limits - self.tie)
         # A list of a view that ties make longer than this multiple of its size is
         # vague: it ends before.
         vague = 2
         if not self.for_all:
             is_vague = lengths > vague * size + 1
             limits = np.where(is_vague, limits + 2 * self.tie, limits)
-            lengths = _lengths(values >= limits[rows] - self.tie, rows, n)
+            lengths = nearest.lengths(limits - self.tie)
 
-        longest = max(
-            LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // self.n_anchors
-        )
+        # Of lists that are some times too long, one in so many is kept.
+        all_ties = LARGEST_WITH_ALL_TIES**2 // self.n_anchors
+        longest = max(LONGEST_TIMES * (size + 1), all_ties)
         is_long = lengths > longest
         ranks = self.n_long[number] + np.cumsum(is_long)
-        self.n_long[number] += is_long.sum()
-        is_left_out = is_long & (ranks % np.maximum(-(-lengths // longest), 1) != 0)
+        self.n_long[number] += int(is_long.sum())
+        times_too_long = -(-lengths // longest)
+        is_left_out = is_long & (ranks % np.maximum(times_too_long, 1) != 0)
+
         # Nobody is alike, or nobody but the anchor itself.
         is_empty = ~np.isfinite(limits) | (lengths <= 1)
-        limits = np.where(is_left_out | is_empty, np.inf, limits)
-
-        is_in = values >= limits[rows] - self.tie
-        self.members[number].append(
-            _matrix(rows[is_in], columns[is_in], (n, self.n_anchors))
-        )
-        return limits
+        return np.where(is_left_out | is_empty, np.inf, limits)
 
     def lists(self) -> Lists:
         """Return the lists of all anchors."""
-        return Lists(np.concatenate(self.limits, axis=1), self.tie, self.for_all)
+        limits = np.concatenate(self.limits, axis=1)
+        return Lists(limits, self.tie, self.for_all)
 
     def memberships(self) -> list[Any]:
         """Return by size if anchor i is in the list of j, (n_anchors, n_anchors)."""
-        return [scipy.sparse.vstack(blocks, "csr").T.tocsr() for blocks in self.members]
+        found = []
+        for blocks in self.members:
+            by_list = scipy.sparse.vstack(blocks, "csr")
+            found.append(by_list.T.tocsr())
+        return found
 
 
 def find_lists(
@@ -165,11 +203,17 @@ def find_lists(
 
     The first kernel is the mix: by it every sample is in a list.
     """
-    searches = [Search(sizes, n_anchors, tie, not p) for p, tie in enumerate(ties)]
+    searches = []
+    for p, tie in enumerate(ties):
+        searches.append(Search(sizes, n_anchors, tie, for_all=p == 0))
 
     def find(part: slice) -> list[Nearest]:
-        compared = zip(compare(part), ties, strict=True)
-        return [find_nearest(each, part, max(sizes), tie) for each, tie in compared]
+        """Return the nearest anchors of some anchors, by kernel."""
+        found = []
+        for similarities, tie in zip(compare(part), ties, strict=True):
+            nearest = find_nearest(similarities, part, max(sizes), tie)
+            found.append(nearest)
+        return found
 
     for found in in_threads(find, parts, like):
         for search, nearest in zip(searches, found, strict=True):
@@ -183,18 +227,21 @@ def find_lists(
 
 def _without_lonely(members: list[Any], lists: Lists, compare: Compare) -> list[Any]:
     """Return memberships with those in no list added to that of the nearest anchor."""
-    lonely = [np.flatnonzero(np.diff(each.indptr) == 0) for each in members]
+    lonely = []
+    for each in members:
+        counts = np.diff(each.indptr)
+        lonely.append(np.flatnonzero(counts == 0))
     anyone = np.unique(np.concatenate(lonely))
     if not len(anyone):
         return members
+
     joined = lists.memberships(compare(anyone)[0])
     completed = []
     for each, rows, new in zip(members, lonely, joined, strict=True):
         places = np.searchsorted(anyone, rows)
-        spread = scipy.sparse.csr_array(
-            (np.ones(len(rows), bool), (rows, places)), (each.shape[0], len(anyone))
-        )
-        completed.append(scipy.sparse.csr_array(each + spread @ new, dtype=bool))
+        spread = _matrix(rows, places, (each.shape[0], len(anyone)))
+        whole = each + spread @ new
+        completed.append(scipy.sparse.csr_array(whole, dtype=bool))
     return completed
 
 
@@ -204,32 +251,32 @@ def find_nearest(similarities: Array, own: slice, count: int, tie: float) -> Nea
     square = similarities[:, own]
     to_themselves = xp.linalg.diagonal(square) + 0.0
     set_diagonal(square, -np.inf)
-    bounds = lower_bounds(similarities, count)
-    is_near = (similarities >= bounds - tie) & (similarities > -np.inf)
+    least = lower_bounds(similarities, count) - tie
+    is_near = (similarities >= least) & (similarities > -np.inf)
     rows, columns = places_of(is_near)
     values = to_host(entries_at(similarities, rows, columns))
     set_diagonal(square, to_themselves)
 
+    # The first of every row if they fall; -inf if there are fewer.
     n = own.stop - own.start
     counts = np.bincount(rows, minlength=n)
     starts = np.cumsum(counts) - counts
-    falling = np.append(values[np.lexsort((-values, rows))], -np.inf)
+    by_row = np.lexsort((-values, rows))
+    falling = np.append(values[by_row], -np.inf)
     ranks = np.arange(count)
-    ordered = falling[np.minimum(starts[:, None] + ranks, len(values))]
-    ordered = np.where(ranks < counts[:, None], ordered, -np.inf)
+    places = np.minimum(starts[:, None] + ranks, len(values))
+    ordered = np.where(ranks < counts[:, None], falling[places], -np.inf)
 
     anchors = np.arange(n)
     return Nearest(
-        np.append(rows, anchors),
-        np.append(columns, anchors + own.start),
-        np.append(values, to_host(to_themselves)),
-        ordered,
+        rows=np.append(rows, anchors),
+        columns=np.append(columns, anchors + own.start),
+        values=np.append(values, to_host(to_themselves)),
+        ordered=ordered,
     )
 
 
-def _lengths(is_in: np.ndarray, rows: np.ndarray, n: int) -> np.ndarray:
-    return np.bincount(rows[is_in], minlength=n)
-
-
 def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
-    return scipy.sparse.csr_array((np.ones(len(rows), bool), (rows, columns)), shape)
+    """Return a sparse array that is true in places in any order."""
+    is_true = np.ones(len(rows), bool)
+    return scipy.sparse.csr_array((is_true, (rows, columns)), shape)

@@ -25,12 +25,6 @@ from mkclust.stack import Kernel
 from mkclust.stack.discretize import discretize
 from mkclust.types import Array, Float, Labels
 
-# Relative error of the sum of the leading eigenvalues of a graph.
-TOLERANCE = 1e-8
-# Samples whose links are counted before all are written out, and bytes that each link
-# takes.
-COUNTED, BYTES_PER_LINK = 256, 48
-
 
 class Setting(NamedTuple):
     """Which lists make up a graph, and what those of the mix and the views weigh."""
@@ -53,14 +47,16 @@ class Graph(Kernel):
     def __init__(self, factor: Any):
         self.factor = scipy.sparse.csr_array(factor, dtype=np.float64)
         self.transposed = self.factor.T.tocsr()
-        self.own = np.asarray(self.factor.multiply(self.factor).sum(axis=1)).reshape(-1)
-        degrees = self.linked(np.ones(self.factor.shape[0])) - self.own
+        squares = self.factor.multiply(self.factor)
+        self.own = np.asarray(squares.sum(axis=1)).reshape(-1)
+        n = self.factor.shape[0]
+        degrees = self.linked(np.ones(n)) - self.own
         # Degrees below this share of the mean are those of samples that nothing is
         # linked to.
         isolated = 1e-9
-        self.degrees = np.where(degrees > isolated * degrees.mean(), degrees, 0.0)
-        is_linked = self.degrees > 0
-        self.scale = is_linked / np.sqrt(np.where(is_linked, self.degrees, 1.0))
+        is_linked = degrees > isolated * degrees.mean()
+        self.degrees = np.where(is_linked, degrees, 0.0)
+        self.scale = is_linked / np.sqrt(np.where(is_linked, degrees, 1.0))
 
     like = property(lambda self: self.own)
 
@@ -69,27 +65,36 @@ class Graph(Kernel):
         return self.factor @ (self.transposed @ V)
 
     def __matmul__(self, V: Array) -> Array:
+        """Return the normalized links times a thin matrix."""
         scaled = self.scale[:, None] * V
-        return self.scale[:, None] * (self.linked(scaled) - self.own[:, None] * scaled)
+        to_others = self.linked(scaled) - self.own[:, None] * scaled
+        return self.scale[:, None] * to_others
 
     def rows(self, index: Any) -> Array:
         """Return the links of some samples, normalized, (s, n)."""
         links = (self.factor[index] @ self.transposed).toarray()
         numbers = np.arange(self.n_samples)[index]
-        links[np.arange(len(numbers)), numbers] -= self.own[numbers]
-        return self.scale[numbers][:, None] * links * self.scale
+        places = np.arange(len(numbers))
+        links[places, numbers] -= self.own[numbers]
+        scale = self.scale[numbers][:, None]
+        return scale * links * self.scale
 
     def diagonal(self) -> Array:
         """Return zeros: samples have no links to themselves."""
         return np.zeros(self.n_samples)
 
-    def links(self) -> Any:
-        """Return all links, normalized, as a symmetric sparse matrix."""
+    def links(self, n_counted: int = 256, bytes_per_link: int = 48) -> Any:
+        """Return all links, normalized, as a symmetric sparse matrix.
+
+        Those of some samples are counted, before all are written out.
+        """
         n = self.factor.shape[0]
-        some = np.unique(np.linspace(0, n - 1, min(n, COUNTED)).astype(int))
-        count = (self.factor[some] @ self.transposed).nnz * n / len(some)
+        places = np.linspace(0, n - 1, min(n, n_counted))
+        counted = np.unique(places.astype(int))
+        n_links = (self.factor[counted] @ self.transposed).nnz
+        count = n_links * n / len(counted)
         require_memory(
-            int(BYTES_PER_LINK * count),
+            int(bytes_per_link * count),
             f"writing out the graph of {n:,} samples",
             "take the graph of fewer samples; the embedding holds its clusters",
         )
@@ -113,12 +118,15 @@ class Graph(Kernel):
     def shares_within(self, labels: Labels) -> tuple[float, float]:
         """Return the share of links within clusters, and that expected by chance."""
         clusters = np.unique(labels)
-        is_in = (labels[:, None] == clusters).astype(np.float64)
+        members = labels[:, None] == clusters
+        is_in = members.astype(np.float64)
         in_lists = self.transposed @ is_in
-        within = np.sum(in_lists * in_lists, axis=0) - is_in.T @ self.own
+        links = np.sum(in_lists * in_lists, axis=0)
+        within = links - is_in.T @ self.own
         total = self.degrees.sum()
         shares = is_in.T @ self.degrees / total
-        return float(within.sum() / total), float(np.sum(shares**2))
+        by_chance = float(np.sum(shares**2))
+        return float(within.sum() / total), by_chance
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ class Cut:
 
     # Of the memberships, by kernel and size of lists; zero: not used.
     scales: list[list[float]]
-    anchors: Float  # P, a row for every list
+    list_points: Float  # P, a row for every list
     rows: Float  # of the samples
     centers: Float
     labels: Labels
@@ -137,9 +145,11 @@ class Cut:
 def rows_of_unit_length(memberships: Any) -> Any:
     """Return memberships in which every sample has the same total weight."""
     counts = np.diff(memberships.indptr)
-    data = np.repeat(1 / np.sqrt(np.maximum(counts, 1)), counts)
+    lengths = np.sqrt(np.maximum(counts, 1))
+    entries = np.repeat(1 / lengths, counts)
     return scipy.sparse.csr_array(
-        (data, memberships.indices, memberships.indptr), memberships.shape
+        (entries, memberships.indices, memberships.indptr),
+        memberships.shape,
     )
 
 
@@ -147,43 +157,38 @@ def scaled_factor(
     memberships: Sequence[Sequence[Any]], scales: Sequence[Sequence[float]]
 ) -> Any:
     """Return F: the memberships with a scale, by kernel and size, side by side."""
-    pairs = [
-        (scale, each)
-        for of_kernel, several in zip(scales, memberships, strict=True)
-        for scale, each in zip(of_kernel, several, strict=True)
-    ]
-    return scipy.sparse.hstack(
-        [scale * rows_of_unit_length(each) for scale, each in pairs if scale], "csr"
-    )
-
-
-def sum_of_links(memberships: Any) -> float:
-    """Return the sum of all links between different samples."""
-    factor = rows_of_unit_length(memberships)
-    own = np.count_nonzero(np.diff(memberships.indptr))
-    return float(np.sum(factor.sum(axis=0) ** 2) - own)
+    parts = []
+    for of_kernel, several in zip(scales, memberships, strict=True):
+        for scale, each in zip(of_kernel, several, strict=True):
+            if scale:
+                parts.append(scale * rows_of_unit_length(each))
+    return scipy.sparse.hstack(parts, "csr")
 
 
 def list_scales(
     memberships: Sequence[Sequence[Any]], setting: Setting
 ) -> list[list[float]]:
-    """Return by what memberships are multiplied, by kernel and size, in a setting."""
+    """Return by what memberships are multiplied, by kernel and size, in a setting.
+
+    The links of memberships between different samples then sum to their weight.
+    """
     n_views = len(memberships) - 1
     n_sizes = len(memberships[0])
-    if setting.with_longest or n_sizes == 1:
-        n_used = n_sizes
-    else:
+    n_used = n_sizes
+    if n_sizes > 1 and not setting.with_longest:
         n_used = n_sizes - 1
     weights = [setting.mix] + [setting.views / max(n_views, 1)] * n_views
 
     scales = []
     for weight, several in zip(weights, memberships, strict=True):
-        sums = [sum_of_links(each) for each in several]
-        used = [
-            float(np.sqrt(weight / total)) if number < n_used and total > 0 else 0.0
-            for number, total in enumerate(sums)
-        ]
-        scales.append(used)
+        of_kernel = [0.0] * n_sizes
+        for number, each in enumerate(several[:n_used]):
+            factor = rows_of_unit_length(each)
+            n_in_lists = np.count_nonzero(np.diff(each.indptr))
+            total = float(np.sum(factor.sum(axis=0) ** 2) - n_in_lists)
+            if total > 0:
+                of_kernel[number] = float(np.sqrt(weight / total))
+        scales.append(of_kernel)
     return scales
 
 
@@ -200,13 +205,19 @@ def cut(
     mix.
     """
     judge = Graph(rows_of_unit_length(memberships[0][-1]))
-    found: list[Cut] = []
+    best = None
+    highest = -np.inf
     for setting in SETTINGS:
         scales = list_scales(memberships, setting)
-        if found and scales == found[0].scales:
+        if best is not None and scales == best.scales:
             continue
-        found.append(_cut(memberships, scales, n_clusters, n_init, random_state))
-    return max(found, key=lambda each: judge.modularity(each.labels))
+        found = _cut(memberships, scales, n_clusters, n_init, random_state)
+        modularity = judge.modularity(found.labels)
+        if best is None or modularity > highest:
+            best = found
+            highest = modularity
+    assert best is not None
+    return best
 
 
 class Embedded(NamedTuple):
@@ -214,7 +225,7 @@ class Embedded(NamedTuple):
 
     graph: Graph
     relaxation: Relaxation
-    anchors: Float  # P, a row for every list
+    list_points: Float  # P, a row for every list
     rows: Float  # of the samples
 
 
@@ -222,7 +233,7 @@ def embed(
     memberships: Sequence[Sequence[Any]],
     scales: list[list[float]],
     n_vectors: int,
-    tolerance: float = TOLERANCE,
+    tolerance: float = 1e-8,
 ) -> Embedded:
     """Return the embedding of samples by some leading eigenvectors of their graph.
 
@@ -231,8 +242,9 @@ def embed(
     graph = Graph(scaled_factor(memberships, scales))
     relaxation = relax(graph, n_vectors, tol=tolerance)
     vectors = relaxation.vectors[:, :n_vectors]
-    anchors = graph.transposed @ (graph.scale[:, None] * vectors)
-    return Embedded(graph, relaxation, anchors, graph.factor @ anchors)
+    list_points = graph.transposed @ (graph.scale[:, None] * vectors)
+    rows = graph.factor @ list_points
+    return Embedded(graph, relaxation, list_points, rows)
 
 
 def _cut(
@@ -243,11 +255,11 @@ def _cut(
     random_state: Any,
 ) -> Cut:
     """Cut the graph of one setting."""
-    graph, relaxation, anchors, rows = embed(memberships, scales, n_clusters)
+    graph, relaxation, list_points, rows = embed(memberships, scales, n_clusters)
     order = graph.order
     found, centers = discretize(
         rows[order], n_clusters, n_init=n_init, random_state=random_state
     )
     labels = np.full(len(rows), -1)
     labels[order] = found
-    return Cut(scales, anchors, rows, centers, labels, relaxation)
+    return Cut(scales, list_points, rows, centers, labels, relaxation)

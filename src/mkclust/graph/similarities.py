@@ -9,10 +9,6 @@ import numpy as np
 from mkclust.linalg import to_device, to_host
 from mkclust.types import Array, Float
 
-# Similarities that differ by less than this share of a self-similarity are ties, in
-# double and in single precision; between their roundings.
-TIE, TIE_IN_SINGLE, BETWEEN = 1e-9, 1e-5, 1e-10
-
 
 class KernelBlock(NamedTuple):
     """Similarities by one kernel, of those samples and anchors that it has."""
@@ -51,11 +47,9 @@ class MixAndViews:
         of_view: dict[int, list[int]] = {}
         for p in self.included:
             of_view.setdefault(self.views[p], []).append(p)
-        if len(of_view) > 1:
-            several = list(of_view.values())
-        else:
-            several = []
-        return [self.included, *several]
+        if len(of_view) == 1:
+            return [self.included]
+        return [self.included, *of_view.values()]
 
     def compare(
         self, blocks: Mapping[int, KernelBlock], shape: tuple[int, int], like: Array
@@ -70,14 +64,15 @@ class MixAndViews:
         shape: tuple[int, int],
         like: Array,
     ) -> Array:
+        """Return the similarities of samples to anchors by the sum of some kernels."""
         found = {p: blocks[p] for p in kernels if p in blocks}
         weights = {p: float(self.coefficients[p]) for p in kernels}
+        total = sum(weights.values())
         is_complete = all(block.is_complete for block in found.values())
 
         if len(found) == len(kernels) and is_complete:
             if len(kernels) == 1:
                 return found[kernels[0]].entries
-            total = sum(weights.values())
             terms = (weights[p] / total * block.entries for p, block in found.items())
             mixed = next(terms)
             for term in terms:
@@ -86,22 +81,20 @@ class MixAndViews:
 
         sums = np.zeros(shape)
         shares = np.zeros(shape)
-        total = sum(weights.values())
         for p, block in found.items():
-            rows = _all_if_none(block.rows, shape[0])
-            anchors = _all_if_none(block.anchors, shape[1])
+            rows = block.rows
+            if rows is None:
+                rows = np.arange(shape[0])
+            anchors = block.anchors
+            if anchors is None:
+                anchors = np.arange(shape[1])
             places = np.ix_(rows, anchors)
-            sums[places] += weights[p] / total * to_host(block.entries)
-            shares[places] += weights[p] / total
-        nothing = np.full(shape, -np.inf)
-        similarities = np.divide(sums, np.sqrt(shares), out=nothing, where=shares > 0)
+            share = weights[p] / total
+            sums[places] += share * to_host(block.entries)
+            shares[places] += share
+        similarities = np.full(shape, -np.inf)
+        np.divide(sums, np.sqrt(shares), out=similarities, where=shares > 0)
         return to_device(similarities, like)
-
-
-def _all_if_none(numbers: np.ndarray | None, n: int) -> np.ndarray:
-    if numbers is None:
-        return np.arange(n)
-    return numbers
 
 
 def tie_of(rounding: float) -> float:
@@ -109,6 +102,6 @@ def tie_of(rounding: float) -> float:
 
     Rounding is the relative one of their entries.
     """
-    if rounding > BETWEEN:
-        return TIE_IN_SINGLE
-    return TIE
+    if rounding > 1e-10:  # in single precision
+        return 1e-5
+    return 1e-9

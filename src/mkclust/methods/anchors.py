@@ -127,7 +127,7 @@ def cut_again(
     neighborhoods = replace(
         extension.neighborhoods,
         scales=best.scales,
-        anchors=best.anchors,
+        list_points=best.list_points,
         basis=orthonormalized(best.rows)[1],
     )
     extension = replace(extension, neighborhoods=neighborhoods)
