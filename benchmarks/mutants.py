@@ -220,10 +220,8 @@ MUTANTS = (
     Mutant(
         "seed-of-k-means",
         "stack/discretize.py",
-        "tolerance = TOLERANCE * float(xp.mean(rows * rows))\n"
-        "    rng = check_random_state(random_state)",
-        "tolerance = TOLERANCE * float(xp.mean(rows * rows))\n"
-        "    rng = check_random_state(None)",
+        "rows = rows - middle\n    rng = check_random_state(random_state)",
+        "rows = rows - middle\n    rng = check_random_state(None)",
         "The random state does not decide on the starts of k-means.",
         ("stack/test_discretize.py", "test_contract.py"),
     ),
@@ -246,8 +244,8 @@ MUTANTS = (
     Mutant(
         "better-rounding",
         "fit/rounding.py",
-        "best = components if shares[1] > (1 + TIED) * shares[0] else unit",
-        "best = components if shares[1] < (1 + TIED) * shares[0] else unit",
+        "is_better = shares[1] > (1 + tied) * shares[0]",
+        "is_better = shares[1] < (1 + tied) * shares[0]",
         "Of two partitions, the one that explains less is taken.",
         ("fit/test_rounding.py",),
     ),
@@ -367,16 +365,16 @@ MUTANTS = (
     Mutant(
         "links-to-oneself",
         "graph/partition.py",
-        "degrees = self.linked(np.ones(self.factor.shape[0])) - self.own",
-        "degrees = self.linked(np.ones(self.factor.shape[0]))",
+        "degrees = self.linked(np.ones(n)) - self.own",
+        "degrees = self.linked(np.ones(n))",
         "Degrees in the graph of neighborhoods count links of samples to themselves.",
         ("graph/test_partition.py",),
     ),
     Mutant(
         "modularity",
         "graph/partition.py",
-        "key=lambda each: judge.modularity(each.labels)",
-        "key=lambda each: -judge.modularity(each.labels)",
+        "modularity = judge.modularity(found.labels)",
+        "modularity = -judge.modularity(found.labels)",
         "Of two cuts of the graph, the worse one is taken.",
         ("graph/test_partition.py", "methods/test_agreement_kkm.py"),
     ),

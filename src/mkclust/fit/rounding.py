@@ -30,6 +30,9 @@ from mkclust.types import Array, Float
 Form = Literal["unit", "components"]
 # What the parameter `rounding` may be.
 ROUNDINGS = ("best", "unit", "components")
+# Of more rows than this, forms are compared by clusters learned from half of this
+# number.
+MANY_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +91,10 @@ def round_partition(
     if rounding == "components":
         return cluster("components")
 
-    # Of many rows, forms are compared by clusters learned from half of this number.
-    many_rows = 20_000
-    is_large = len(order) > many_rows
+    is_large = len(order) > MANY_ROWS
     fewer = {}
     if is_large:
-        fewer["all_rows"] = many_rows
+        fewer["all_rows"] = MANY_ROWS
     unit = cluster("unit", **fewer)
     components = cluster("components", **fewer)
     # Which is the natural form for other samples, if clusters are the same.

@@ -39,15 +39,20 @@ class Lists:
     def memberships(self, similarities: Array) -> list[Any]:
         """Return by size which samples are in which anchors' lists, sparse, of bool."""
         least = self.limits.min(axis=0) - self.tie
-        rows, anchors = places_of(similarities >= to_device(least, similarities))
+        is_near = similarities >= to_device(least, similarities)
+        rows, anchors = places_of(is_near)
         values = entries_at(similarities, rows, anchors)
 
         found = []
         for limits in self.limits:
             is_in = values >= limits[anchors] - self.tie
-            found.append(
-                self._of_size(limits, similarities, rows[is_in], anchors[is_in])
+            members = self._of_size(
+                limits,
+                similarities,
+                rows[is_in],
+                anchors[is_in],
             )
+            found.append(members)
         return found
 
     def _of_size(
@@ -65,7 +70,8 @@ class Lists:
         if not self.for_all or not len(alone):
             return true_at(rows, anchors, shape)
 
-        nearest, is_near = nearest_list(select(similarities, alone), limits)
+        of_alone = select(similarities, alone)
+        nearest, is_near = nearest_list(of_alone, limits)
         rows = np.append(rows, alone[is_near])
         anchors = np.append(anchors, nearest[is_near])
         return _matrix(rows, anchors, shape)
@@ -73,10 +79,11 @@ class Lists:
 
 def nearest_list(similarities: Array, limits: Float) -> tuple[np.ndarray, np.ndarray]:
     """Return for every row the nearest anchor with a list, and whether there is one."""
-    has_list = np.isfinite(limits)
-    to_lists = np.where(has_list, to_host(similarities), -np.inf)
+    on_host = to_host(similarities)
+    to_lists = np.where(np.isfinite(limits), on_host, -np.inf)
+    nearest = to_lists.argmax(axis=1)
     largest = to_lists.max(axis=1, initial=-np.inf)
-    return to_lists.argmax(axis=1), largest > -np.inf
+    return nearest, largest > -np.inf
 
 
 def list_sizes(
@@ -94,12 +101,13 @@ def list_sizes(
     """
     most = max(1, n_anchors - 3)
     if neighbors != "auto":
-        wanted = [neighbors // 4, neighbors // 2, neighbors]
-        asked = {min(max(1, size), most) for size in wanted}
-        return tuple(sorted(asked))
+        asked = [neighbors // 4, neighbors // 2, neighbors]
+        used = np.unique(np.clip(asked, 1, most))
+        return tuple(used.tolist())
 
     limit = max(smallest, n_anchors / n_clusters)
-    found = [size for size in sizes if size <= min(limit, most)]
+    limit = min(limit, most)
+    found = [size for size in sizes if size <= limit]
     if found:
         return tuple(found)
     return (min(smallest, most),)
@@ -116,7 +124,8 @@ class Nearest(NamedTuple):
     def lengths(self, least: Float) -> np.ndarray:
         """Return how many are as similar to each anchor as its least, (n,)."""
         is_in = self.values >= least[self.rows]
-        return np.bincount(self.rows[is_in], minlength=len(least))
+        rows = self.rows[is_in]
+        return np.bincount(rows, minlength=len(least))
 
 
 class Search:
@@ -144,11 +153,12 @@ class Search:
         for number in range(len(self.sizes)):
             found = self._find(number, nearest)
             limits.append(found)
-            is_in = nearest.values >= found[nearest.rows] - self.tie
+            least = found - self.tie
+            is_in = nearest.values >= least[nearest.rows]
             rows = nearest.rows[is_in]
             columns = nearest.columns[is_in]
-            members = _matrix(rows, columns, (len(found), self.n_anchors))
-            self.members[number].append(members)
+            shape = (len(found), self.n_anchors)
+            self.members[number].append(_matrix(rows, columns, shape))
         self.limits.append(np.array(limits))
 
     def _find(self, number: int, nearest: Nearest) -> Float:
@@ -161,7 +171,8 @@ class Search:
         vague = 2
         if not self.for_all:
             is_vague = lengths > vague * size + 1
-            limits = np.where(is_vague, limits + 2 * self.tie, limits)
+            nearer = limits + 2 * self.tie
+            limits = np.where(is_vague, nearer, limits)
             lengths = nearest.lengths(limits - self.tie)
 
         # Of lists that are some times too long, one in so many is kept.
@@ -170,12 +181,14 @@ class Search:
         is_long = lengths > longest
         ranks = self.n_long[number] + np.cumsum(is_long)
         self.n_long[number] += int(is_long.sum())
-        times_too_long = -(-lengths // longest)
-        is_left_out = is_long & (ranks % np.maximum(times_too_long, 1) != 0)
+        times_too_long = np.maximum(-(-lengths // longest), 1)
+        is_kept = ranks % times_too_long == 0
+        is_left_out = is_long & ~is_kept
 
         # Nobody is alike, or nobody but the anchor itself.
         is_empty = ~np.isfinite(limits) | (lengths <= 1)
-        return np.where(is_left_out | is_empty, np.inf, limits)
+        has_none = is_left_out | is_empty
+        return np.where(has_none, np.inf, limits)
 
     def lists(self) -> Lists:
         """Return the lists of all anchors."""
@@ -203,15 +216,15 @@ def find_lists(
 
     The first kernel is the mix: by it every sample is in a list.
     """
-    searches = []
-    for p, tie in enumerate(ties):
-        searches.append(Search(sizes, n_anchors, tie, for_all=p == 0))
+    longest = max(sizes)
+    searches = [Search(sizes, n_anchors, tie, for_all=False) for tie in ties]
+    searches[0].for_all = True
 
     def find(part: slice) -> list[Nearest]:
         """Return the nearest anchors of some anchors, by kernel."""
         found = []
         for similarities, tie in zip(compare(part), ties, strict=True):
-            nearest = find_nearest(similarities, part, max(sizes), tie)
+            nearest = find_nearest(similarities, part, longest, tie)
             found.append(nearest)
         return found
 
@@ -221,11 +234,16 @@ def find_lists(
 
     lists = [search.lists() for search in searches]
     members = [search.memberships() for search in searches]
-    members[0] = _without_lonely(members[0], lists[0], compare)
+    by_mix = members[0]
+    members[0] = _without_lonely(by_mix, lists[0], compare)
     return lists, members
 
 
-def _without_lonely(members: list[Any], lists: Lists, compare: Compare) -> list[Any]:
+def _without_lonely(
+    members: list[Any],
+    lists: Lists,
+    compare: Compare,
+) -> list[Any]:
     """Return memberships with those in no list added to that of the nearest anchor."""
     lonely = []
     for each in members:
@@ -235,37 +253,48 @@ def _without_lonely(members: list[Any], lists: Lists, compare: Compare) -> list[
     if not len(anyone):
         return members
 
-    joined = lists.memberships(compare(anyone)[0])
+    similarities = compare(anyone)[0]
+    joined = lists.memberships(similarities)
     completed = []
     for each, rows, new in zip(members, lonely, joined, strict=True):
         places = np.searchsorted(anyone, rows)
-        spread = _matrix(rows, places, (each.shape[0], len(anyone)))
-        whole = each + spread @ new
+        shape = (each.shape[0], len(anyone))
+        of_all = _matrix(rows, places, shape) @ new
+        whole = each + of_all
         completed.append(scipy.sparse.csr_array(whole, dtype=bool))
     return completed
 
 
-def find_nearest(similarities: Array, own: slice, count: int, tie: float) -> Nearest:
+def find_nearest(
+    similarities: Array,
+    own: slice,
+    count: int,
+    tie: float,
+) -> Nearest:
     """Return the nearest anchors of some anchors, given their similarities to all."""
     xp = namespace(similarities)
     square = similarities[:, own]
     to_themselves = xp.linalg.diagonal(square) + 0.0
     set_diagonal(square, -np.inf)
     least = lower_bounds(similarities, count) - tie
-    is_near = (similarities >= least) & (similarities > -np.inf)
+    is_near = similarities >= least
+    is_near &= similarities > -np.inf
     rows, columns = places_of(is_near)
-    values = to_host(entries_at(similarities, rows, columns))
+    values = entries_at(similarities, rows, columns)
     set_diagonal(square, to_themselves)
 
     # The first of every row if they fall; -inf if there are fewer.
     n = own.stop - own.start
     counts = np.bincount(rows, minlength=n)
-    starts = np.cumsum(counts) - counts
+    ends = np.cumsum(counts)
+    starts = ends - counts
     by_row = np.lexsort((-values, rows))
     falling = np.append(values[by_row], -np.inf)
     ranks = np.arange(count)
-    places = np.minimum(starts[:, None] + ranks, len(values))
-    ordered = np.where(ranks < counts[:, None], falling[places], -np.inf)
+    places = starts[:, None] + ranks
+    places = np.minimum(places, len(values))
+    has_so_many = ranks < counts[:, None]
+    ordered = np.where(has_so_many, falling[places], -np.inf)
 
     anchors = np.arange(n)
     return Nearest(
@@ -276,7 +305,11 @@ def find_nearest(similarities: Array, own: slice, count: int, tie: float) -> Nea
     )
 
 
-def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
+def _matrix(
+    rows: np.ndarray,
+    columns: np.ndarray,
+    shape: tuple[int, int],
+) -> Any:
     """Return a sparse array that is true in places in any order."""
     is_true = np.ones(len(rows), bool)
     return scipy.sparse.csr_array((is_true, (rows, columns)), shape)

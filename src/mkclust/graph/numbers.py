@@ -7,7 +7,7 @@ clusters of the number before, too.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,6 +16,7 @@ from mkclust.graph.partition import (
     SETTINGS,
     Embedded,
     Graph,
+    Memberships,
     Setting,
     embed,
     list_scales,
@@ -27,15 +28,13 @@ from mkclust.stack.discretize import (
     CLOSE,
     MANY_DISTANCES,
     first_centers,
+    lloyd,
     normalize_rows,
 )
 from mkclust.types import Float, Labels
 
-# Relative error of the sum of all leading eigenvalues: those after a gap are nearly
-# equal, and any of their directions are as good.
-TOLERANCE = 1e-3
 # The graph whose eigenvalues say how many clusters there are: all lists of the mix.
-OF_MIX = Setting(True, 1.0, 0.0)
+OF_MIX = Setting(with_longest=True, mix=1.0, views=0.0)
 
 
 class Way(NamedTuple):
@@ -44,11 +43,13 @@ class Way(NamedTuple):
     n_sizes: int
     setting: Setting
 
-    def embed(self, memberships: Sequence[Sequence[Any]], n_vectors: int) -> Embedded:
+    def embed(self, memberships: Memberships, n_vectors: int) -> Embedded:
         """Return the embedding by some leading eigenvectors of this graph."""
         used = [several[: self.n_sizes] for several in memberships]
         scales = list_scales(used, self.setting)
-        return embed(used, scales, n_vectors, TOLERANCE)
+        # Eigenvalues after a gap are nearly equal, and any of their directions are as
+        # good.
+        return embed(used, scales, n_vectors, tolerance=1e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +67,8 @@ class Cuts:
     by_chance: Float
 
 
-class _Clusters(NamedTuple):
-    """The clusters for one number in one setting."""
-
-    labels: Labels
-    spread: float  # mean squared distance of directions from their centers
-
-
 def cut_for_all(
-    memberships: Sequence[Sequence[Any]],
+    memberships: Memberships,
     k_values: Sequence[int],
     n_sizes: Sequence[int],
 ) -> Cuts:
@@ -85,20 +79,23 @@ def cut_for_all(
     """
     n = memberships[0][0].shape[0]
     labels = np.full((len(k_values), n), -1)
-    tightness, agreements = np.zeros((2, len(k_values)))
+    tightness = np.zeros(len(k_values))
+    agreements = np.zeros(len(k_values))
     chosen: dict[int, Way] = {}
     for count in np.unique(n_sizes).tolist():
-        places = np.flatnonzero(np.equal(n_sizes, count)).tolist()
+        is_own = np.equal(n_sizes, count)
+        places = np.flatnonzero(is_own).tolist()
         numbers = [k_values[place] for place in places]
-        judge = Graph(rows_of_unit_length(memberships[0][count - 1]))
+        longest = memberships[0][count - 1]
+        judge = Graph(rows_of_unit_length(longest))
         ways = [Way(count, setting) for setting in SETTINGS]
         found = [_cut_in_way(memberships, way, numbers) for way in ways]
-        for place, *several in zip(places, *found, strict=True):
-            values = [judge.modularity(each.labels) for each in several]
-            best = int(np.argmax(values))
-            labels[place] = several[best].labels
-            tightness[place] = 1 - several[best].spread
-            agreements[place] = agreement_of_labels(*(each.labels for each in several))
+        for place, *pair in zip(places, *found, strict=True):
+            modularities = [judge.modularity(each.labels) for each in pair]
+            best = int(np.argmax(modularities))
+            labels[place] = pair[best].labels
+            tightness[place] = 1 - pair[best].spread
+            agreements[place] = agreement_of_labels(*(each.labels for each in pair))
             chosen[place] = ways[best]
 
     ordered = [chosen[place] for place in range(len(k_values))]
@@ -109,10 +106,13 @@ def cut_for_all(
 
 
 def cut_alike(
-    memberships: Sequence[Sequence[Any]], k_values: Sequence[int], ways: Sequence[Way]
+    memberships: Memberships,
+    k_values: Sequence[int],
+    ways: Sequence[Way],
 ) -> np.ndarray:
     """Return the clusters for several rising numbers, each by its own graph, (s, n)."""
-    labels = np.full((len(k_values), memberships[0][0].shape[0]), -1)
+    n = memberships[0][0].shape[0]
+    labels = np.full((len(k_values), n), -1)
     for way in set(ways):
         places = [place for place, each in enumerate(ways) if each == way]
         numbers = [k_values[place] for place in places]
@@ -121,32 +121,39 @@ def cut_alike(
     return labels
 
 
-def _gaps(memberships: Sequence[Sequence[Any]], k_values: Sequence[int]) -> Float:
+def _gaps(memberships: Memberships, k_values: Sequence[int]) -> Float:
     """Return the gaps after k eigenvalues of the graph of the mix."""
-    n_vectors = min(max(k_values) + 1, memberships[0][0].shape[0] - 1)
-    embedded = Way(len(memberships[0]), OF_MIX).embed(memberships, n_vectors)
-    values = np.append(embedded.relaxation.eigenvalues[:n_vectors], 0.0)
+    n = memberships[0][0].shape[0]
+    n_vectors = min(max(k_values) + 1, n - 1)
+    way = Way(len(memberships[0]), OF_MIX)
+    embedded = way.embed(memberships, n_vectors)
+    eigenvalues = embedded.relaxation.eigenvalues[:n_vectors]
+    values = np.append(eigenvalues, 0.0)
     numbers = np.array(k_values)
     return values[numbers - 1] - values[numbers]
 
 
 def _cut_in_way(
-    memberships: Sequence[Sequence[Any]], way: Way, k_values: Sequence[int]
-) -> list[_Clusters]:
-    """Return the clusters for several rising numbers in one graph."""
+    memberships: Memberships,
+    way: Way,
+    k_values: Sequence[int],
+) -> "list[Tight]":
+    """Return the clusters for several rising numbers in one graph, of all samples."""
     embedded = way.embed(memberships, max(k_values))
     order = embedded.graph.order
-    n = len(embedded.rows)
     rows = embedded.rows[order]
-    points = [normalize_rows(rows[:, :k]).astype(np.float32) for k in k_values]
+    points = []
+    for k in k_values:
+        directions = normalize_rows(rows[:, :k])
+        points.append(directions.astype(np.float32))
     with one_thread_if_small(len(order) * max(k_values), MANY_DISTANCES):
-        tight = k_means_for_all(points, k_values)
+        of_linked = k_means_for_all(points, k_values)
 
-    found = list[_Clusters]()
-    for each in tight:
-        labels = np.full(n, -1)
+    found = []
+    for each in of_linked:
+        labels = np.full(len(embedded.rows), -1)
         labels[order] = _by_size(each.labels)
-        found.append(_Clusters(labels, each.spread))
+        found.append(each._replace(labels=labels))
     return found
 
 
@@ -166,60 +173,49 @@ def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Ti
     """
     rng = np.random.RandomState(0)
     found = list[Tight]()
-    # Starts for the first number; those for every other one are the clusters of the
-    # number before, and one more center.
-    drawn_starts = 4
     for several, k in zip(points, k_values, strict=True):
+        middle = several.mean(axis=0)
+        rows = several - middle
         if found:
-            starts = [_with_more_centers(several, found[-1].labels, k, rng)]
+            before = found[-1].labels
+            starts = _with_more_centers(rows, before, k, rng)[None]
         else:
-            starts = list(first_centers(several, k, rng, drawn_starts))
-        fits = [_lloyd(several, start) for start in starts]
-        found.append(min(fits, key=lambda each: each.spread))
+            starts = first_centers(rows, k, rng, n_starts=4)
+        centers, distances = lloyd(rows, starts)
+        nearest = distances.min(axis=1)
+        spreads = nearest.mean(axis=1)
+        best = int(spreads.argmin())
+        labels = distances[best].argmin(axis=0)
+        spread = max(float(spreads[best]), 0.0)
+        found.append(Tight(labels, centers[best] + middle, spread))
     return found
 
 
-def _lloyd(points: Float, centers: Float) -> Tight:
-    """Return clusters by Lloyd's algorithm; one without points keeps its center."""
-    # It stops when the squared shifts of all centers sum to less than this share of the
-    # mean variance of a column, or after so many iterations.
-    least_shift = 1e-4
-    max_iter = 100
-    tolerance = least_shift * float(np.mean(np.var(points, axis=0)))
-    lengths = np.einsum("ij,ij->i", points, points)
-    clusters = np.arange(len(centers))
-    for _ in range(max_iter):
-        squares = np.einsum("ij,ij->i", centers, centers)
-        distances = squares - 2 * (points @ centers.T)
-        labels = distances.argmin(axis=1)
-        members = (labels[:, None] == clusters).astype(points.dtype)
-        sizes = members.sum(axis=0)[:, None]
-        means = (members.T @ points) / np.maximum(sizes, 1)
-        means = np.where(sizes > 0, means, centers)
-        shift = float(np.sum((means - centers) ** 2))
-        centers = means
-        if shift <= tolerance:
-            break
-    own = distances[np.arange(len(points)), labels] + lengths
-    return Tight(labels, centers, max(float(own.mean()), 0.0))
-
-
 def _with_more_centers(
-    points: Float, labels: Labels, n_clusters: int, rng: np.random.RandomState
+    points: Float,
+    labels: Labels,
+    n_clusters: int,
+    rng: np.random.RandomState,
 ) -> Float:
     """Return the centers of clusters, and points that are distant from all of them.
 
     Of some points, drawn by their squared distances, the one is taken that brings most
     points nearer to a center. There are fewer centers if no others are left.
     """
-    centers = [points[labels == c].mean(axis=0) for c in np.unique(labels)]
-    nearest = cdist(points, centers, "sqeuclidean").min(axis=1)
+    centers = []
+    for cluster in np.unique(labels):
+        members = points[labels == cluster]
+        centers.append(members.mean(axis=0))
+    to_centers = cdist(points, centers, "sqeuclidean")
+    nearest = to_centers.min(axis=1)
     # Points that are drawn for every further center, of which the best is taken.
     trials = 16
     while len(centers) < n_clusters and nearest.max() > CLOSE:
         shares = nearest / nearest.sum()
-        drawn = points[rng.choice(len(points), trials, p=shares)]
-        reached = np.minimum(nearest, cdist(drawn, points, "sqeuclidean"))
+        numbers = rng.choice(len(points), trials, p=shares)
+        drawn = points[numbers]
+        to_drawn = cdist(drawn, points, "sqeuclidean")
+        reached = np.minimum(nearest, to_drawn)
         best = reached.sum(axis=1).argmin()
         centers.append(drawn[best])
         nearest = reached[best]
@@ -230,5 +226,6 @@ def _by_size(labels: Labels) -> Labels:
     """Return labels numbered by the falling sizes of clusters."""
     sizes = np.bincount(labels)
     places = np.empty(len(sizes), int)
-    places[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    falling = np.argsort(-sizes, kind="stable")
+    places[falling] = np.arange(len(sizes))
     return places[labels]

@@ -25,6 +25,11 @@ from mkclust.stack import Kernel
 from mkclust.stack.discretize import discretize
 from mkclust.types import Array, Float, Labels
 
+# Memory that a link takes while all are written out.
+BYTES_PER_LINK = 48
+# Which samples are in which lists, sparse, by kernel and size of lists.
+Memberships = Sequence[Sequence[Any]]
+
 
 class Setting(NamedTuple):
     """Which lists make up a graph, and what those of the mix and the views weigh."""
@@ -36,7 +41,10 @@ class Setting(NamedTuple):
 
 # Clusters of few samples are found with the first, clusters that one view sees best
 # with the second (benchmarks/neighborhoods.py).
-SETTINGS = Setting(False, 1.0, 0.0), Setting(True, 1.0, 1.0)
+SETTINGS = (
+    Setting(with_longest=False, mix=1.0, views=0.0),
+    Setting(with_longest=True, mix=1.0, views=1.0),
+)
 
 
 class Graph(Kernel):
@@ -48,7 +56,8 @@ class Graph(Kernel):
         self.factor = scipy.sparse.csr_array(factor, dtype=np.float64)
         self.transposed = self.factor.T.tocsr()
         squares = self.factor.multiply(self.factor)
-        self.own = np.asarray(squares.sum(axis=1)).reshape(-1)
+        lengths = squares.sum(axis=1)
+        self.own = np.asarray(lengths).reshape(-1)
         n = self.factor.shape[0]
         degrees = self.linked(np.ones(n)) - self.own
         # Degrees below this share of the mean are those of samples that nothing is
@@ -56,9 +65,13 @@ class Graph(Kernel):
         isolated = 1e-9
         is_linked = degrees > isolated * degrees.mean()
         self.degrees = np.where(is_linked, degrees, 0.0)
-        self.scale = is_linked / np.sqrt(np.where(is_linked, degrees, 1.0))
+        positive = np.where(is_linked, degrees, 1.0)
+        self.scale = is_linked / np.sqrt(positive)
 
-    like = property(lambda self: self.own)
+    @property
+    def like(self) -> Array:
+        """An array of the library that the links are in."""
+        return self.own
 
     def linked(self, V: Array) -> Array:
         """Return ``F F^T V``."""
@@ -66,9 +79,11 @@ class Graph(Kernel):
 
     def __matmul__(self, V: Array) -> Array:
         """Return the normalized links times a thin matrix."""
-        scaled = self.scale[:, None] * V
-        to_others = self.linked(scaled) - self.own[:, None] * scaled
-        return self.scale[:, None] * to_others
+        scale = self.scale[:, None]
+        scaled = scale * V
+        to_itself = self.own[:, None] * scaled
+        to_others = self.linked(scaled) - to_itself
+        return scale * to_others
 
     def rows(self, index: Any) -> Array:
         """Return the links of some samples, normalized, (s, n)."""
@@ -83,22 +98,24 @@ class Graph(Kernel):
         """Return zeros: samples have no links to themselves."""
         return np.zeros(self.n_samples)
 
-    def links(self, n_counted: int = 256, bytes_per_link: int = 48) -> Any:
+    def links(self, n_counted: int = 256) -> Any:
         """Return all links, normalized, as a symmetric sparse matrix.
 
         Those of some samples are counted, before all are written out.
         """
         n = self.factor.shape[0]
-        places = np.linspace(0, n - 1, min(n, n_counted))
+        n_counted = min(n, n_counted)
+        places = np.linspace(0, n - 1, n_counted)
         counted = np.unique(places.astype(int))
         n_links = (self.factor[counted] @ self.transposed).nnz
         count = n_links * n / len(counted)
         require_memory(
-            int(bytes_per_link * count),
+            int(BYTES_PER_LINK * count),
             f"writing out the graph of {n:,} samples",
             "take the graph of fewer samples; the embedding holds its clusters",
         )
-        upper = scipy.sparse.triu(self.factor @ self.transposed, 1, "csr")
+        links = self.factor @ self.transposed
+        upper = scipy.sparse.triu(links, 1, "csr")
         scale = scipy.sparse.diags_array(self.scale)
         upper = scipy.sparse.csr_array(scale @ upper @ scale)
         upper.eliminate_zeros()
@@ -107,7 +124,8 @@ class Graph(Kernel):
     @cached_property
     def order(self) -> np.ndarray:
         """The linked samples in an order that does not depend on that of the rows."""
-        rising = np.argsort(self.linked(self.degrees), kind="stable")
+        linked = self.linked(self.degrees)
+        rising = np.argsort(linked, kind="stable")
         return rising[self.degrees[rising] > 0]
 
     def modularity(self, labels: Labels) -> float:
@@ -153,9 +171,7 @@ def rows_of_unit_length(memberships: Any) -> Any:
     )
 
 
-def scaled_factor(
-    memberships: Sequence[Sequence[Any]], scales: Sequence[Sequence[float]]
-) -> Any:
+def scaled_factor(memberships: Memberships, scales: Sequence[Sequence[float]]) -> Any:
     """Return F: the memberships with a scale, by kernel and size, side by side."""
     parts = []
     for of_kernel, several in zip(scales, memberships, strict=True):
@@ -165,9 +181,7 @@ def scaled_factor(
     return scipy.sparse.hstack(parts, "csr")
 
 
-def list_scales(
-    memberships: Sequence[Sequence[Any]], setting: Setting
-) -> list[list[float]]:
+def list_scales(memberships: Memberships, setting: Setting) -> list[list[float]]:
     """Return by what memberships are multiplied, by kernel and size, in a setting.
 
     The links of memberships between different samples then sum to their weight.
@@ -177,7 +191,8 @@ def list_scales(
     n_used = n_sizes
     if n_sizes > 1 and not setting.with_longest:
         n_used = n_sizes - 1
-    weights = [setting.mix] + [setting.views / max(n_views, 1)] * n_views
+    of_view = setting.views / max(n_views, 1)
+    weights = [setting.mix] + [of_view] * n_views
 
     scales = []
     for weight, several in zip(weights, memberships, strict=True):
@@ -185,15 +200,17 @@ def list_scales(
         for number, each in enumerate(several[:n_used]):
             factor = rows_of_unit_length(each)
             n_in_lists = np.count_nonzero(np.diff(each.indptr))
-            total = float(np.sum(factor.sum(axis=0) ** 2) - n_in_lists)
+            sizes = factor.sum(axis=0)
+            total = float(np.sum(sizes**2) - n_in_lists)
             if total > 0:
-                of_kernel[number] = float(np.sqrt(weight / total))
+                scale = np.sqrt(weight / total)
+                of_kernel[number] = float(scale)
         scales.append(of_kernel)
     return scales
 
 
 def cut(
-    memberships: Sequence[Sequence[Any]],
+    memberships: Memberships,
     n_clusters: int,
     *,
     n_init: int,
@@ -204,7 +221,8 @@ def cut(
     Better are those with the higher modularity in the graph of the longest lists of the
     mix.
     """
-    judge = Graph(rows_of_unit_length(memberships[0][-1]))
+    longest_of_mix = memberships[0][-1]
+    judge = Graph(rows_of_unit_length(longest_of_mix))
     best = None
     highest = -np.inf
     for setting in SETTINGS:
@@ -230,7 +248,7 @@ class Embedded(NamedTuple):
 
 
 def embed(
-    memberships: Sequence[Sequence[Any]],
+    memberships: Memberships,
     scales: list[list[float]],
     n_vectors: int,
     tolerance: float = 1e-8,
@@ -242,13 +260,14 @@ def embed(
     graph = Graph(scaled_factor(memberships, scales))
     relaxation = relax(graph, n_vectors, tol=tolerance)
     vectors = relaxation.vectors[:, :n_vectors]
-    list_points = graph.transposed @ (graph.scale[:, None] * vectors)
+    scaled = graph.scale[:, None] * vectors
+    list_points = graph.transposed @ scaled
     rows = graph.factor @ list_points
     return Embedded(graph, relaxation, list_points, rows)
 
 
 def _cut(
-    memberships: Sequence[Sequence[Any]],
+    memberships: Memberships,
     scales: list[list[float]],
     n_clusters: int,
     n_init: int,
@@ -262,4 +281,11 @@ def _cut(
     )
     labels = np.full(len(rows), -1)
     labels[order] = found
-    return Cut(scales, list_points, rows, centers, labels, relaxation)
+    return Cut(
+        scales=scales,
+        list_points=list_points,
+        rows=rows,
+        centers=centers,
+        labels=labels,
+        relaxation=relaxation,
+    )

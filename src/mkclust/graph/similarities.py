@@ -52,7 +52,10 @@ class MixAndViews:
         return [self.included, *of_view.values()]
 
     def compare(
-        self, blocks: Mapping[int, KernelBlock], shape: tuple[int, int], like: Array
+        self,
+        blocks: Mapping[int, KernelBlock],
+        shape: tuple[int, int],
+        like: Array,
     ) -> list[Array]:
         """Return similarities of samples to anchors, by the mix and by each view."""
         return [self._mix(group, blocks, shape, like) for group in self.groups]

@@ -214,8 +214,6 @@ def k_means(
     # Distances are differences of squared lengths, which round least around the mean.
     middle = xp.mean(rows, axis=0)[None, :]
     rows = rows - middle
-    points = _with_lengths(rows)
-    tolerance = TOLERANCE * float(xp.mean(rows * rows))
     rng = check_random_state(random_state)
 
     least = np.inf
@@ -223,7 +221,7 @@ def k_means(
     # As many starts together as their distances fit into memory.
     for part in ranges(n_init, max(1, 2**27 // (n * n_clusters))):
         starts = first_centers(rows, n_clusters, rng, part.stop - part.start)
-        centers, distances = _lloyd(rows, points, starts, tolerance)
+        centers, distances = lloyd(rows, starts)
         spreads = to_host(xp.sum(xp.min(distances, axis=1), axis=1))
         start = int(np.argmin(spreads))
         if spreads[start] < least:
@@ -232,11 +230,15 @@ def k_means(
     return to_host(best + middle, None)
 
 
-def _lloyd(
-    rows: Array, points: Array, centers: Array, tolerance: float
-) -> tuple[Array, Array]:
-    """Move the centers of starts, (s, k, d), and return distances, (s, k, n)."""
+def lloyd(rows: Array, centers: Array) -> tuple[Array, Array]:
+    """Move the centers of starts, (s, k, d), and return distances, (s, k, n).
+
+    Rows are around zero, where distances round least. A center that loses all of its
+    rows stays where it is.
+    """
     xp = namespace(rows)
+    points = _with_lengths(rows)
+    tolerance = TOLERANCE * float(xp.mean(rows * rows))
     clusters = xp.arange(centers.shape[1], device=device(rows))[None, :, None]
     shift = np.inf
     for _ in range(300):  # as in scikit-learn
