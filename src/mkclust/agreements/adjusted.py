@@ -21,12 +21,6 @@ from mkclust.linalg import to_host
 from mkclust.stack.compare import Comparison, draw
 from mkclust.types import Float
 
-# Samples whose kernels are written out in the new coordinates.
-ROTATED_SAMPLES = 1024
-# Directions of covariates with smaller singular values, as a share of the largest, are
-# rounding.
-ROUNDING = 1e-10
-
 
 @dataclass(frozen=True, eq=False)
 class Rotated:
@@ -45,24 +39,35 @@ class Rotated:
 
     def alignments(self) -> Float:
         """Return the debiased alignments of the kernels, (c, c)."""
-        flat = np.stack([u_centered(K.copy()).reshape(-1) for K in self.kernels])
+        centered = np.stack([u_centered(K.copy()) for K in self.kernels])
+        flat = centered.reshape(len(centered), -1)
         products = flat @ flat.T
         norms = np.sqrt(np.diag(products))
         norms = np.where(norms > 0, norms, 1)
         return products / norms / norms[:, None]
 
 
-def rotate(comparison: Comparison, covariates: Float) -> Rotated:
+def rotate(
+    comparison: Comparison,
+    covariates: Float,
+    most_samples: int = 1024,
+) -> Rotated:
     """Return the kernels of some samples in coordinates of the residuals."""
-    drawn = draw(comparison.n_samples, ROTATED_SAMPLES)
+    drawn = draw(comparison.n_samples, most_samples)
     kernels = to_host(comparison.entries(drawn))
     own = covariates[drawn]
-    design = np.column_stack([np.ones(len(own)), own - own.mean(axis=0)])
+    centered = own - own.mean(axis=0)
+    constant = np.ones(len(own))
+    design = np.column_stack([constant, centered])
     # Columns of one unit, so that rank is not a matter of units.
     lengths = np.linalg.norm(design, axis=0)
-    design = design[:, lengths > 0] / lengths[lengths > 0]
+    varies = lengths > 0
+    design = design[:, varies] / lengths[varies]
 
     left, sizes, _ = np.linalg.svd(design, full_matrices=True)
-    rank = int((sizes > ROUNDING * sizes[0]).sum())
+    # Smaller directions, as a share of the largest, are rounding.
+    is_real = sizes > 1e-10 * sizes[0]
+    rank = int(is_real.sum())
     basis = left[:, rank:]
-    return Rotated(basis.T @ kernels.astype(float) @ basis)
+    rotated = basis.T @ kernels.astype(float) @ basis
+    return Rotated(rotated)

@@ -42,10 +42,14 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
     The alignments are ``u_pq / sqrt(u_pp u_qq)``, and zero if a norm is.
     """
     u = products.unbiased()
-    norms = np.sqrt(np.maximum(np.diag(u), 0))
-    divisors = np.where(norms > 0, norms, 1)
-    alignments = np.clip(u / divisors / divisors[:, None], -1, 1)
-    np.fill_diagonal(alignments, np.where(norms > 0, 1.0, 0.0))
+    squares = np.maximum(np.diag(u), 0)
+    norms = np.sqrt(squares)
+    has_norm = norms > 0
+    divisors = np.where(has_norm, norms, 1)
+    cosines = u / divisors
+    cosines = cosines / divisors[:, None]
+    alignments = np.clip(cosines, -1, 1)
+    np.fill_diagonal(alignments, has_norm.astype(float))
     return alignments, norms
 
 
@@ -56,11 +60,19 @@ def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     diagonal.
     """
     n = products.n_samples
-    sizes = products.traces / n - products.totals / max(n * (n - 1), 1)
-    return _divided(sizes, norms, otherwise=np.inf) ** 2
+    n_pairs = max(n * (n - 1), 1)
+    traces = products.traces / n
+    sizes = traces - products.totals / n_pairs
+    relative = divided(sizes, norms, otherwise=np.inf)
+    return relative**2
 
 
-def _divided(values: Float, divisors: Float, *, otherwise: float) -> Float:
+def divided(
+    values: Float,
+    divisors: Float,
+    *,
+    otherwise: float = 0.0,
+) -> Float:
     """Divide values by positive divisors, and replace those whose divisor is zero."""
     out = np.full(values.shape, otherwise)
     return np.divide(values, divisors, out=out, where=divisors > 0)
@@ -70,7 +82,8 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
     """Return alignments in standard deviations over all permutations, (m, m)."""
     if n_samples < FEWEST_SAMPLES:
         return np.zeros_like(alignments)
-    return alignments * np.sqrt(n_samples * (n_samples - 3) / 2)
+    per_deviation = np.sqrt(n_samples * (n_samples - 3) / 2)
+    return alignments * per_deviation
 
 
 def leading_shares(entries: Array) -> Float:
@@ -79,10 +92,16 @@ def leading_shares(entries: Array) -> Float:
     One for a kernel of a single direction. The entries, (m, s, s), are U-centered in
     place.
     """
-    centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
-    norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
-    largest = np.array([np.abs(eigvalsh(each)).max() for each in centered])
-    return np.minimum(_divided(largest, norms, otherwise=1.0), 1.0)
+    n_kernels = entries.shape[0]
+    norms = np.zeros(n_kernels)
+    largest = np.zeros(n_kernels)
+    for p in range(n_kernels):
+        centered = u_centered(entries[p, :, :])
+        norms[p] = sum_of_squares(centered) ** 0.5
+        eigenvalues = eigvalsh(centered)
+        largest[p] = np.abs(eigenvalues).max()
+    shares = divided(largest, norms, otherwise=1.0)
+    return np.minimum(shares, 1.0)
 
 
 def u_centered(K: Array) -> Array:
@@ -93,13 +112,18 @@ def u_centered(K: Array) -> Array:
         return xp.zeros_like(K)
     set_diagonal(K, 0.0)
     sums = xp.sum(K, axis=1) / (n - 2)
-    K -= sums - xp.sum(sums) / (n - 1)
+    total = xp.sum(sums)
+    K -= sums - total / (n - 1)
     K -= sums[:, None]
     set_diagonal(K, 0.0)
     return K
 
 
-def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float:
+def p_values(
+    scores: Float,
+    shares: Float,
+    others: Float | None = None,
+) -> Float:
     r"""Return upper bounds of the p-values of alignments, (m, m).
 
     For many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij}
@@ -113,7 +137,8 @@ def p_values(scores: Float, shares: Float, others: Float | None = None) -> Float
     """
     if others is None:
         others = shares
-    shape = 1 / (2 * np.outer(shares, others) ** 2)
+    largest = np.outer(shares, others)  # terms
+    shape = 1 / (2 * largest**2)
     quantile = shape + scores * np.sqrt(shape)
     return gammaincc(shape, np.maximum(quantile, 0))
 
@@ -124,10 +149,15 @@ def row_kurtoses(entries: Array) -> Float:
     Zero if they are normal, large if the weight of a kernel is on few samples, infinite
     for zeros.
     """
-    squared = to_host(namespace(entries).sum(entries * entries, axis=2))
+    xp = namespace(entries)
+    squared = xp.sum(entries * entries, axis=2)
+    squared = to_host(squared)
+    n = squared.shape[1]
     totals = squared.sum(axis=1, keepdims=True)
-    shares = _divided(squared, np.broadcast_to(totals, squared.shape), otherwise=np.inf)
-    return squared.shape[1] * (shares**2).sum(axis=1) - 3
+    totals = np.broadcast_to(totals, squared.shape)
+    shares = divided(squared, totals, otherwise=np.inf)
+    sums = np.sum(shares**2, axis=1)
+    return n * sums - 3
 
 
 def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
@@ -139,11 +169,14 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
     expansion p-values of 1e-5 are then too small by a factor of two and more.
     """
     positive = np.clip(kurtoses, 0, n_samples)
-    return np.outer(positive, positive) > 0.1 * n_samples
+    of_products = np.outer(positive, positive)
+    return of_products > 0.1 * n_samples
 
 
 def simulated_p_value(
-    first: Float, second: Float, orders: np.ndarray | None = None
+    first: Float,
+    second: Float,
+    orders: np.ndarray | None = None,
 ) -> float:
     """Return the p-value of the alignment of two kernels by permutations of samples.
 
@@ -156,21 +189,27 @@ def simulated_p_value(
     given = np.arange(len(V))
     if orders is None:
         rng = np.random.default_rng(0)
-        orders = rng.permuted(np.tile(given, (2, ORDERS, 1)), axis=2)
+        repeated = np.tile(given, (2, ORDERS, 1))
+        orders = rng.permuted(repeated, axis=2)
     orders[:, 0] = given
 
     # By orders of the first kernel, its directions, and the same of the second.
-    products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))
+    of_orders = V[orders[0]]
+    of_other_orders = W[orders[1]]
+    products = np.tensordot(of_orders, of_other_orders, axes=(1, 1))
     alike = np.einsum("airj,i,j->ar", products**2, of_first, of_second)
     # Equivalent orders differ by rounding.
     least = alike[0, 0] * (1 - 1e-6)
     if least > 0:
-        return float(np.mean(alike >= least))
+        is_as_much = alike >= least
+        return float(is_as_much.mean())
     return 1.0
 
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:
     """Return three leading eigenvectors by size, and their eigenvalues."""
-    values, vectors = eigh(u_centered(K.copy()))
-    leading = np.argsort(-np.abs(values))[:3]
+    centered = u_centered(K.copy())
+    values, vectors = eigh(centered)
+    falling = np.argsort(-np.abs(values))
+    leading = falling[:3]
     return vectors[:, leading], values[leading]

@@ -15,16 +15,18 @@ COPY_ALIGNMENT = 0.99
 def can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
     """Return which pairs share all samples, or enough to be called copies, (m, m)."""
     own = np.diag(pair_samples)
+    larger = np.maximum(own[:, None], own)
     # Copies have all samples in common, or at least this number: fewer can be alike by
     # chance.
     fewest_for_copies = 24
-    return np.asarray(
-        pair_samples >= np.minimum(np.maximum(own[:, None], own), fewest_for_copies)
-    )
+    needed = np.minimum(larger, fewest_for_copies)
+    return np.asarray(pair_samples >= needed)
 
 
 def independent_views(
-    alignments: Float, views: Any, pair_samples: np.ndarray
+    alignments: Float,
+    views: Any,
+    pair_samples: np.ndarray,
 ) -> np.ndarray:
     """Return the number of the independent view of each kernel, (m,).
 
@@ -32,10 +34,14 @@ def independent_views(
     among the kernels of the other.
     """
     numbers = np.unique(views, return_inverse=True)[1]
-    of_view = numbers == np.arange(numbers.max() + 1)[:, None]
-    alike = (alignments > COPY_ALIGNMENT) & can_be_copies(pair_samples)
+    every = np.arange(numbers.max() + 1)
+    of_view = numbers == every[:, None]
+    alike = alignments > COPY_ALIGNMENT
+    alike &= can_be_copies(pair_samples)
     # (view, kernel).
-    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])
+    has_copy = np.zeros(of_view.shape, bool)
+    for view, members in enumerate(of_view):
+        has_copy[view] = alike[:, members].any(axis=1)
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
     return components(within & within.T)[numbers]
 

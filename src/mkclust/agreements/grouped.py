@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mkclust.agreements.alignments import FEWEST_SAMPLES, u_centered
+from mkclust.agreements.alignments import FEWEST_SAMPLES, divided, u_centered
 from mkclust.types import Float
 
 
@@ -36,60 +36,79 @@ class WithinGroups:
     @property
     def scores(self) -> Float:
         """Return the inner products in standard deviations, (m, m)."""
-        return self._over_deviations(self.products)
+        return divided(self.products, self.deviations)
 
     @property
     def largest_scores(self) -> Float:
         """Return the scores that the inner products have at most, (m, m)."""
         norms = np.sqrt(np.diag(self.products))
-        return self._over_deviations(np.outer(norms, norms))
-
-    def _over_deviations(self, products: Float) -> Float:
-        """Return products in standard deviations, zero if nothing varies."""
-        out = np.zeros_like(products)
-        return np.divide(products, self.deviations, out=out, where=self.deviations > 0)
+        return divided(np.outer(norms, norms), self.deviations)
 
 
 def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
     """Compare kernels by the differences within groups, by entries, (m, s, s)."""
     order = np.argsort(groups, kind="stable")
-    _, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
-    blocks = np.stack(
-        [_centered_blocks(K[np.ix_(order, order)], starts, sizes) for K in entries]
-    )
+    rising = groups[order]
+    _, starts, sizes = np.unique(rising, return_index=True, return_counts=True)
+    places = np.ix_(order, order)
+    blocks = []
+    squares = []
+    for K in entries:
+        block = _centered_blocks(K[places], starts, sizes)
+        blocks.append(block)
+        lengths = _sum_blocks(block * block, starts)
+        squares.append(lengths.reshape(-1))
+    of_kernels = np.stack(squares)
+    centered = np.stack(blocks)
+    flat = centered.reshape(len(blocks), -1)
 
-    flat = blocks.reshape(len(blocks), -1)
-    squares = np.stack([_sum_blocks(K * K, starts).reshape(-1) for K in blocks])
-    pairs = np.outer(sizes - 1, sizes - 1)
+    others = sizes - 1
+    pairs = np.outer(others, others)
     np.fill_diagonal(pairs, sizes * (sizes - 3))
     # Blocks that leave nothing to permute are zero.
-    divisors = np.maximum(pairs, 1).reshape(-1)
-    deviations = np.sqrt(2 * (squares / divisors) @ squares.T)
-    return WithinGroups(groups[order], blocks, flat @ flat.T, deviations)
+    divisors = np.maximum(pairs, 1)
+    relative = of_kernels / divisors.reshape(-1)
+    variances = 2 * relative @ of_kernels.T
+    return WithinGroups(
+        groups=rising,
+        entries=centered,
+        products=flat @ flat.T,
+        deviations=np.sqrt(variances),
+    )
 
 
-def _centered_blocks(K: Float, starts: np.ndarray, sizes: np.ndarray) -> Float:
+def _centered_blocks(
+    K: Float,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+) -> Float:
     """Return a kernel without the means of its blocks; rows are sorted by group."""
-    column_means = np.add.reduceat(K, starts, axis=0) / sizes[:, None]
+    column_sums = np.add.reduceat(K, starts, axis=0)
+    column_means = column_sums / sizes[:, None]
     K = K - np.repeat(column_means, sizes, axis=0)
-    row_means = np.add.reduceat(K, starts, axis=1) / sizes
+    row_sums = np.add.reduceat(K, starts, axis=1)
+    row_means = row_sums / sizes
     K -= np.repeat(row_means, sizes, axis=1)
     for start, size in zip(starts, sizes, strict=True):
         own = slice(start, start + size)
+        block = K[own, own]
         if size >= FEWEST_SAMPLES:
-            K[own, own] = u_centered(K[own, own].copy())
+            K[own, own] = u_centered(block.copy())
         else:
-            K[own, own] = 0.0
+            block[:] = 0.0
     return K
 
 
 def _sum_blocks(values: Float, starts: np.ndarray) -> Float:
     """Return the sums of the entries of all blocks, (g, g)."""
-    return np.add.reduceat(np.add.reduceat(values, starts, axis=0), starts, axis=1)
+    of_rows = np.add.reduceat(values, starts, axis=0)
+    return np.add.reduceat(of_rows, starts, axis=1)
 
 
 def orders_within_groups(
-    groups: np.ndarray, n_orders: int, rng: np.random.Generator
+    groups: np.ndarray,
+    n_orders: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return random orders within groups of samples sorted by group, (n_orders, s)."""
     keys = rng.random((n_orders, len(groups)))
@@ -97,20 +116,26 @@ def orders_within_groups(
 
 
 def draw_members(
-    groups: np.ndarray, n_samples: int, rng: np.random.Generator
+    groups: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return rising numbers of samples of whole groups, or parts of large groups."""
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     # Less than eight samples say little of a group.
     most = max(n_samples // len(numbers), 8)
+    taken = np.minimum(sizes, most)
     places = rng.permutation(len(numbers))
-    is_drawn = np.cumsum(np.minimum(sizes, most)[places]) <= n_samples
-    drawn = np.isin(codes, places[is_drawn])
-    return np.flatnonzero(drawn & (_places_in_group(codes, rng) < most))
+    totals = np.cumsum(taken[places])
+    is_drawn = np.isin(codes, places[totals <= n_samples])
+    is_first = _places_in_group(codes, rng) < most
+    return np.flatnonzero(is_drawn & is_first)
 
 
 def draw_equally(
-    groups: np.ndarray, n_samples: int, rng: np.random.Generator
+    groups: np.ndarray,
+    n_samples: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return equally many random samples of every group, a row per group, (g, t).
 
@@ -118,19 +143,27 @@ def draw_equally(
     the groups if there are more than these.
     """
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    n_each = max(min(int(sizes.min()), n_samples // len(numbers)), 1)
-    chosen = np.flatnonzero(_places_in_group(codes, rng) < n_each)
-    by_group = chosen[np.argsort(codes[chosen], kind="stable")].reshape(-1, n_each)
+    per_group = n_samples // len(numbers)
+    n_each = min(int(sizes.min()), per_group)
+    n_each = max(n_each, 1)
+    is_first = _places_in_group(codes, rng) < n_each
+    chosen = np.flatnonzero(is_first)
+    order = np.argsort(codes[chosen], kind="stable")
+    by_group = chosen[order].reshape(-1, n_each)
     if len(by_group) <= n_samples:
         return by_group
-    return by_group[np.sort(rng.choice(len(by_group), n_samples, replace=False))]
+    drawn = rng.choice(len(by_group), n_samples, replace=False)
+    return by_group[np.sort(drawn)]
 
 
 def _places_in_group(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the place of every sample in a random order of its group, from zero."""
-    order = np.lexsort([rng.random(len(codes)), codes])
+    n = len(codes)
+    keys = rng.random(n)
+    order = np.lexsort([keys, codes])
     sizes = np.bincount(codes)
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    places = np.empty(len(codes), dtype=np.intp)
-    places[order] = np.arange(len(codes)) - starts
+    starts = np.cumsum(sizes) - sizes
+    first = np.repeat(starts, sizes)
+    places = np.empty(n, dtype=np.intp)
+    places[order] = np.arange(n) - first
     return places

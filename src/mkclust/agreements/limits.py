@@ -10,8 +10,10 @@ from mkclust.agreements.alignments import ORDERS
 # The p-value below which two views agree, times the square of the number of samples,
 # ...
 LIMIT_TIMES_SQUARE = 1.5
-# ... if it is not lower or higher than these.
-LOWEST_LIMIT, HIGHEST_LIMIT = 1e-5, 1e-3
+# ... if it is not lower than this, ...
+LOWEST_LIMIT = 1e-5
+# ... or higher than this.
+HIGHEST_LIMIT = 1e-3
 
 
 def p_value_limit(n_samples: Any) -> Any:
@@ -33,17 +35,12 @@ def limit_rule() -> str:
     """
     last_high = math.floor(math.sqrt(LIMIT_TIMES_SQUARE / HIGHEST_LIMIT))
     first_low = math.ceil(math.sqrt(LIMIT_TIMES_SQUARE / LOWEST_LIMIT))
-    highest, lowest = (
-        f"{each:.0e}".replace("e-0", "e-") for each in (HIGHEST_LIMIT, LOWEST_LIMIT)
-    )
+    highest = f"{HIGHEST_LIMIT:.0e}".replace("e-0", "e-")
+    lowest = f"{LOWEST_LIMIT:.0e}".replace("e-0", "e-")
     return (
         f"{LIMIT_TIMES_SQUARE} / n^2 for n samples, but at most {highest} (up to "
         f"{last_high} samples) and at least {lowest} (from {first_low} on)"
     )
-
-
-# The smallest p-values by shuffled samples, and the smallest twice such ones.
-LEAST_SHUFFLED = (1 / ORDERS**2, 2 / ORDERS**2)
 
 
 def p_text(value: float, sign: str = "") -> str:
@@ -55,8 +52,11 @@ def p_text(value: float, sign: str = "") -> str:
     if value < 1e-16:
         return "<1e-16"
 
-    is_least = any(math.isclose(value, least) for least in LEAST_SHUFFLED)
-    return f"{'<= ' if is_least else sign}{value:.1g}"
+    # The smallest p-value by shuffled samples, and twice it.
+    least = 1 / ORDERS**2
+    if math.isclose(value, least) or math.isclose(value, 2 * least):
+        sign = "<= "
+    return f"{sign}{value:.1g}"
 
 
 def limit_text(value: float) -> str:

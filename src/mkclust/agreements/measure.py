@@ -37,8 +37,10 @@ from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.types import Float
 
-# Samples for the leading direction of a kernel, and for simulated p-values.
-JUDGED_SAMPLES, SIMULATED_SAMPLES = 128, 512
+# Samples for the leading direction of a kernel.
+JUDGED_SAMPLES = 128
+# Samples for simulated p-values.
+SIMULATED_SAMPLES = 512
 
 
 def measure_agreement(stack: Stack) -> Agreement:
@@ -47,8 +49,15 @@ def measure_agreement(stack: Stack) -> Agreement:
     norms = np.zeros(m)
     directions = np.zeros(m)
     n_common = np.zeros((m, m), int)
-    alignments, scores, likely, lowest, by_order = np.zeros((5, m, m))
-    compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
+    alignments = np.zeros((m, m))
+    scores = np.zeros((m, m))
+    likely = np.zeros((m, m))
+    lowest = np.zeros((m, m))
+    by_order = np.zeros((m, m), bool)
+    compared = []
+    for each in compare(stack):
+        found, lengths = debiased_alignments(each.products)
+        compared.append((each, found, lengths))
     for each, found, lengths in compared:
         if each.first == each.second:  # on all the samples that these kernels have
             norms[list(each.first)] = lengths
@@ -80,6 +89,9 @@ def measure_agreement(stack: Stack) -> Agreement:
         _insert(likely, each, of_pairs)
         _insert(lowest, each, of_copies)
         _insert(by_order, each, _may_be_by_order(each, of_pairs))
+    n_sample_groups = None
+    if stack.groups is not None:
+        n_sample_groups = len(np.unique(stack.groups))
     return Agreement(
         names=stack.names,
         views=tuple(map(int, stack.views)),
@@ -92,14 +104,16 @@ def measure_agreement(stack: Stack) -> Agreement:
         p_values=likely,
         lowest_p_values=lowest,
         pair_samples=n_common,
-        by_order=by_order > 0,
-        n_sample_groups=None if stack.groups is None else len(np.unique(stack.groups)),
+        by_order=by_order,
+        n_sample_groups=n_sample_groups,
         are_groups_compared=are_groups_compared,
     )
 
 
 def _p_values(
-    comparison: Comparison | Rotated, alignments: Float, tested: np.ndarray
+    comparison: Comparison | Rotated,
+    alignments: Float,
+    tested: np.ndarray,
 ) -> tuple[Float, Float]:
     """Return the p-values of alignments and of copies, (c, c); one if not tested."""
     if not tested.any():
@@ -107,16 +121,21 @@ def _p_values(
     n = comparison.n_samples
     entries = comparison.entries(draw(n, JUDGED_SAMPLES))
     shares = leading_shares(entries)
-    likely, lowest = (
-        np.where(tested, p_values(permutation_scores(C, n), shares), 1)
-        for C in (alignments, np.ones_like(alignments))
-    )
-    doubtful = (likely < p_value_limit(n)) & are_localized(row_kurtoses(entries), n)
+    of_pairs = permutation_scores(alignments, n)
+    of_copies = permutation_scores(np.ones_like(alignments), n)
+    likely = np.where(tested, p_values(of_pairs, shares), 1)
+    lowest = np.where(tested, p_values(of_copies, shares), 1)
+
+    doubtful = are_localized(row_kurtoses(entries), n)
+    doubtful &= likely < p_value_limit(n)
     if doubtful.any():
-        kernels = to_host(comparison.entries(draw(n, SIMULATED_SAMPLES)))
+        drawn = draw(n, SIMULATED_SAMPLES)
+        kernels = to_host(comparison.entries(drawn))
         for p, q in np.argwhere(np.triu(doubtful)):
             simulated = simulated_p_value(kernels[p], kernels[q])
-            likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
+            larger = max(likely[p, q], simulated)
+            likely[p, q] = larger
+            likely[q, p] = larger
     return likely, lowest
 
 
@@ -129,7 +148,9 @@ class GroupedPValues(NamedTuple):
 
 
 def _p_values_of_groups(
-    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
+    comparison: Comparison,
+    groups: np.ndarray,
+    tested: np.ndarray,
 ) -> GroupedPValues:
     """Return twice the smaller p-value of shuffling within groups and whole groups."""
     if not tested.any():
@@ -152,34 +173,43 @@ def _p_values_of_groups(
 
 
 def _p_values_within(
-    comparison: Comparison, groups: np.ndarray, tested: np.ndarray
+    comparison: Comparison,
+    groups: np.ndarray,
+    tested: np.ndarray,
 ) -> tuple[Float, Float]:
     """Return p-values of what kernels share within groups, and of copies, (c, c)."""
     rng = np.random.default_rng(0)
     drawn = draw_members(groups, SIMULATED_SAMPLES, rng)
-    ones = np.ones(tested.shape)
-    if len(drawn) < FEWEST_SAMPLES:
+    n = len(drawn)
+    if n < FEWEST_SAMPLES:
+        ones = np.ones(tested.shape)
         return ones, ones
-    found = compare_within_groups(to_host(comparison.entries(drawn)), groups[drawn])
-    judged = draw(len(drawn), JUDGED_SAMPLES)
-    shares = leading_shares(found.entries[:, judged[:, None], judged])
+    entries = to_host(comparison.entries(drawn))
+    found = compare_within_groups(entries, groups[drawn])
+    judged = draw(n, JUDGED_SAMPLES)
+    among_judged = found.entries[:, judged[:, None], judged]
+    shares = leading_shares(among_judged)
     varies = tested & (found.deviations > 0)
-    likely, lowest = (
-        np.where(varies, p_values(scores, shares), 1)
-        for scores in (found.scores, found.largest_scores)
-    )
-    limit = p_value_limit(comparison.n_samples)
-    doubtful = (likely < limit) & are_localized(row_kurtoses(found.entries), len(drawn))
+    likely = np.where(varies, p_values(found.scores, shares), 1)
+    lowest = np.where(varies, p_values(found.largest_scores, shares), 1)
+
+    doubtful = are_localized(row_kurtoses(found.entries), n)
+    doubtful &= likely < p_value_limit(comparison.n_samples)
     for p, q in np.argwhere(np.triu(doubtful)):
         orders = np.stack(
             [orders_within_groups(found.groups, ORDERS, rng) for _ in range(2)]
         )
-        simulated = simulated_p_value(found.entries[p], found.entries[q], orders)
-        likely[p, q] = likely[q, p] = max(likely[p, q], simulated)
+        first = found.entries[p]
+        second = found.entries[q]
+        simulated = simulated_p_value(first, second, orders)
+        larger = max(likely[p, q], simulated)
+        likely[p, q] = larger
+        likely[q, p] = larger
     return likely, lowest
 
 
 def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
+    """Return which kernels that agree may do so by the order of rows, (c, c)."""
     linked = likely < p_value_limit(comparison.n_samples)
     if not linked.any():
         return linked
@@ -189,12 +219,17 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     at_large = Rows(comparison.means(spread))
     if spread.shape[1] > 1:
         windows = neighboring_rows(n)
-        entries = to_host(comparison.entries(windows.reshape(-1)))
+        rows = windows.reshape(-1)
+        entries = to_host(comparison.entries(rows))
         in_windows = Rows(entries, len(windows))
     return linked & may_be_by_order(at_large, in_windows)
 
 
-def _insert(whole: np.ndarray, comparison: Comparison, values: np.ndarray) -> None:
+def _insert(
+    whole: np.ndarray,
+    comparison: Comparison,
+    values: np.ndarray,
+) -> None:
     """Write the values of a comparison into a matrix of all kernels, (m, m)."""
     first = comparison.first
     second = comparison.second

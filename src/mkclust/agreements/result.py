@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mkclust.agreements.alignments import divided
 from mkclust.agreements.copies import can_be_copies, components
 from mkclust.agreements.limits import limit_text, p_text, p_value_limit
 from mkclust.text import join_words, printable, text_table
@@ -105,7 +106,9 @@ class Agreement:
 
     @property
     def _are_other_views(self) -> np.ndarray:
-        return np.asarray(self.independent_views[:, None] != self.independent_views)
+        """Which kernels are of different independent views, (m, m)."""
+        numbers = self.independent_views
+        return np.asarray(numbers[:, None] != numbers)
 
     @property
     def limits(self) -> Float:
@@ -118,33 +121,45 @@ class Agreement:
         limits = self.limits
         if others.any():
             limits = limits[others]
-        words = dict.fromkeys(limit_text(each) for each in (limits.min(), limits.max()))
-        return " to ".join(words)
+        lowest = limit_text(limits.min())
+        highest = limit_text(limits.max())
+        if lowest == highest:
+            return lowest
+        return f"{lowest} to {highest}"
 
     @property
     def shares(self) -> np.ndarray:
         """Whether each kernel agrees with another independent view, (m,) of bool."""
-        return np.asarray((self.p_values < self.limits).any(axis=1))
+        agree = self.p_values < self.limits
+        return np.asarray(agree.any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Kernels that agree, even through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
         links = (self.p_values < self.limits) | ~self._are_other_views
-        number = components(links[np.ix_(kernels, kernels)])
-        groups = [kernels[number == each].tolist() for each in np.unique(number)]
+        among_kernels = np.ix_(kernels, kernels)
+        number = components(links[among_kernels])
+        groups = []
+        for each in np.unique(number):
+            members = kernels[number == each]
+            groups.append(members.tolist())
 
         def rank(group: list[int]) -> tuple[int, float]:
+            """Return how many independent views a group has, and how they agree."""
             n_views = len(np.unique(self.independent_views[group]))
+            agreement = self._agreement_sums(group).mean()
             # Rounded, so that rounding errors do not order equal groups.
-            return n_views, round(float(self._agreement_sums(group).mean()), 6)
+            return n_views, round(float(agreement), 6)
 
-        return tuple(map(tuple, sorted(groups, key=rank, reverse=True)))
+        ranked = sorted(groups, key=rank, reverse=True)
+        return tuple(map(tuple, ranked))
 
     @property
     def is_incomplete(self) -> bool:
         """Whether kernels were compared on different samples, as some are missing."""
-        return bool((self.pair_samples != self.n_samples).any())
+        differ = self.pair_samples != self.n_samples
+        return bool(differ.any())
 
     @property
     def any_share(self) -> bool:
@@ -154,7 +169,8 @@ class Agreement:
     @property
     def is_testable(self) -> bool:
         """Whether two views have enough samples for a p-value below the limit."""
-        return bool((self.lowest_p_values < self.limits).any())
+        could_agree = self.lowest_p_values < self.limits
+        return bool(could_agree.any())
 
     @cached_property
     def chosen(self) -> list[int]:
@@ -166,17 +182,20 @@ class Agreement:
     @property
     def set_aside(self) -> tuple[str, ...]:
         """Names of the kernels that are not included, none if nothing agrees."""
-        return tuple(name for p, name in enumerate(self.names) if p not in self.chosen)
+        kernels = range(len(self.names))
+        return tuple(self.names[p] for p in kernels if p not in self.chosen)
 
     @property
     def copies(self) -> tuple[tuple[str, ...], ...]:
         """Names of the kernels of views that are close copies of one another."""
         numbers = self.independent_views
-        members = [np.flatnonzero(numbers == each) for each in np.unique(numbers)]
-        several = [
-            group for group in members if len({self.views[p] for p in group}) > 1
-        ]
-        return tuple(tuple(self.names[p] for p in group) for group in several)
+        found = []
+        for each in np.unique(numbers):
+            group = np.flatnonzero(numbers == each)
+            views = {self.views[p] for p in group}
+            if len(views) > 1:
+                found.append(tuple(self.names[p] for p in group))
+        return tuple(found)
 
     def weights(self) -> Float:
         """Return the weight of each kernel, zero if it is set aside, (m,).
@@ -188,8 +207,8 @@ class Agreement:
         """
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-        weights = np.zeros(len(self.names))
-        values = 1 / np.bincount(place)[place]
+        counts = np.bincount(place)
+        values = 1 / counts[place]
         # A view that agrees with the others by less than this share of the median has
         # less weight, in proportion. Chosen on the data sets of
         # benchmarks/agreement.py.
@@ -199,9 +218,9 @@ class Agreement:
             relative = sums / np.median(sums[first])
             values *= np.where(relative < much_less_share, relative, 1)
         if self.n_independent_views > 1:
-            values *= np.minimum(
-                self.directions[self.chosen] / FULL_WEIGHT_DIRECTIONS, 1
-            )
+            directions = self.directions[self.chosen]
+            values *= np.minimum(directions / FULL_WEIGHT_DIRECTIONS, 1)
+        weights = np.zeros(len(self.names))
         weights[self.chosen] = values
         return weights / weights.sum()
 
@@ -214,10 +233,7 @@ class Agreement:
         weights = self.weights()
         if self.n_independent_views == 1 or not self.norms.any():
             return weights
-        norms = self.norms
-        coefficients = np.divide(
-            weights, norms, out=np.zeros_like(weights), where=norms > 0
-        )
+        coefficients = divided(weights, self.norms)
         return coefficients / coefficients.sum()
 
     def _agreement_sums(self, group: Sequence[int]) -> Float:
@@ -225,13 +241,18 @@ class Agreement:
         part = np.ix_(group, group)
         others = self._are_other_views[part]
         sizes = (~others).sum(axis=1)
-        known = others & can_be_copies(self.pair_samples)[part]
-        known = np.where(known.any(axis=1, keepdims=True), known, others)
-        agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
+        have_enough = can_be_copies(self.pair_samples)
+        known = others & have_enough[part]
+        any_known = known.any(axis=1, keepdims=True)
+        known = np.where(any_known, known, others)
+        positive = np.maximum(self.alignments[part], 0)
+        agreeing = np.where(known, positive, 0)
         # A pair with few samples in common counts as the others of the kernel do on
         # average.
-        n_others, n_known = ((which / sizes).sum(axis=1) for which in (others, known))
-        return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
+        n_others = np.sum(others / sizes, axis=1)
+        n_known = np.sum(known / sizes, axis=1)
+        sums = np.sum(agreeing / sizes, axis=1)
+        return sums * (n_others / n_known)
 
     def verdict(self, *, sets_aside: bool = True) -> str:
         """Return in words which views agree and which were set aside, with p-values.
@@ -240,10 +261,9 @@ class Agreement:
         """
         if len(set(self.views)) == 1:
             return "One view alone: there is nothing to compare it with."
-        found = [
-            f"{join_words(one)} are copies and count as one view."
-            for one in self.copies
-        ]
+        found = []
+        for names in self.copies:
+            found.append(f"{join_words(names)} are copies and count as one view.")
         if self.n_independent_views == 1:
             found.append("There is no other view to compare with.")
         elif not self.is_testable:
@@ -261,12 +281,14 @@ class Agreement:
         return printable(" ".join(found))
 
     def _about_few(self, n_common: int) -> str:
+        """Say that there are too few samples to test."""
         where = "in common"
         if self.n_sample_groups is not None:
             where = f"in {self.n_sample_groups} groups"
         return f"{n_common} samples {where} are too few to test: all views are used."
 
     def _about_sample_groups(self) -> list[str]:
+        """Say how groups of samples were taken into account, if there are some."""
         if self.n_sample_groups is None or not self.is_testable:
             return []
         if self.are_groups_compared:
@@ -279,27 +301,35 @@ class Agreement:
         ]
 
     def _about_no_agreement(self) -> str:
-        p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
+        """Say that no two views agree clearly, and which are closest to it."""
+        relative = self.p_values / self.limits
+        least = relative.min(axis=1)
+        p = int(np.argmin(least))
         q = self.closest(p)
+        p_value = p_text(self.p_values[p, q], "= ")
+        limit = limit_text(self.limits[p, q])
+        n_common = self.pair_samples[p, q]
         who = f"No two of the {self.n_independent_views} views"
         if self.n_independent_views == 2:
             who = "The two views do not"
         return (
-            f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for "
-            f"{self.names[p]} and {self.names[q]}; the limit for "
-            f"{self.pair_samples[p, q]} samples is {limit_text(self.limits[p, q])}). "
+            f"{who} agree clearly (p {p_value} for {self.names[p]} and "
+            f"{self.names[q]}; the limit for {n_common} samples is {limit}). "
             "The test can miss weak agreement and clusters of few samples. All views "
             "are used, and the clusters may match none of them."
         )
 
     def _about_agreement(self, sets_aside: bool) -> list[str]:
+        """Say which views agree, and which agree with no other one."""
         groups = self.groups
+        first = list(groups[0])
         n = self.n_independent_views
-        listed = [join_words(self._names_of(group)) for group in groups]
-        n_chosen = len(np.unique(self.independent_views[list(groups[0])]))
-        evidence = [self.evidence(p) for p in range(len(self.names))]
+        n_chosen = len(np.unique(self.independent_views[first]))
         kernels = np.flatnonzero(self.shares).tolist()
-        largest = max(float(self.p_values[p, self.closest(p)]) for p in kernels)
+        p_values = []
+        for p in kernels:
+            p_values.append(self.p_values[p, self.closest(p)])
+        largest = float(max(p_values))
         agree = f"views agree (p {p_text(largest, '<= ')})"
         how_many = f"{n_chosen} of {n}"
         if n_chosen == n:
@@ -307,38 +337,44 @@ class Agreement:
         if n_chosen == n == 2:
             how_many = "Both"
 
+        listed = [join_words(self._names_of(group)) for group in groups]
         if len(groups) > 1:
             which = "All are used"
             if sets_aside:
                 which = "The first is used, the others are set aside"
-            found = [
+            sentence = (
                 f"{len(groups)} groups of {agree}, but not clearly with each other: "
                 f"{'; '.join(listed)}. {which}."
-            ]
-        elif len(groups[0]) == len(self.names):
-            found = [f"{how_many} {agree}."]
-        else:
-            found = [f"{how_many} {agree}: {listed[0]}."]
-        if not self.shares.all():
-            lone = np.flatnonzero(~self.shares).tolist()
-            limits = [limit_text(evidence[p].limit) for p in lone]
-            # A limit that all have in common is said once.
-            own = [f"; the limit is {limit}" for limit in limits]
-            shared = ""
-            if len(set(limits)) == 1:
-                shared = own[0]
-                own = [""] * len(lone)
-            others = [
-                f"{self.names[p]} (p {p_text(evidence[p].p_value, '= ')}{limit})"
-                for p, limit in zip(lone, own, strict=True)
-            ]
-            what = "Used"
-            if sets_aside:
-                what = "Set aside"
-            found.append(
-                f"{what} without clear agreement: {join_words(others)}{shared}."
             )
-        return found
+        elif len(first) == len(self.names):
+            sentence = f"{how_many} {agree}."
+        else:
+            sentence = f"{how_many} {agree}: {listed[0]}."
+        if self.shares.all():
+            return [sentence]
+
+        what = "Used"
+        if sets_aside:
+            what = "Set aside"
+        return [sentence, f"{what} without clear agreement: {self._lone_kernels()}."]
+
+    def _lone_kernels(self) -> str:
+        """Return the kernels that agree with no other one, with p-values and limits."""
+        lone = np.flatnonzero(~self.shares).tolist()
+        evidence = [self.evidence(p) for p in lone]
+        limits = [limit_text(each.limit) for each in evidence]
+        # A limit that all have in common is said once.
+        is_shared = len(set(limits)) == 1
+        others = []
+        for p, each, limit in zip(lone, evidence, limits, strict=True):
+            text = p_text(each.p_value, "= ")
+            if not is_shared:
+                text += f"; the limit is {limit}"
+            others.append(f"{self.names[p]} (p {text})")
+        listed = join_words(others)
+        if is_shared:
+            listed += f"; the limit is {limits[0]}"
+        return listed
 
     def order_sentences(self) -> list[str]:
         """Return which views may agree by the rows' order alone; nothing if none do."""
@@ -357,19 +393,22 @@ class Agreement:
         """Return the names of kernels, one view standing for its copies."""
         views = np.array(self.views)
         numbers = self.independent_views
-        first = [
-            views[p] == views[numbers == numbers[p]].min() for p in range(len(views))
-        ]
-        return [self.names[p] for p in kernels if first[p]]
+        found = []
+        for p in kernels:
+            copies = views[numbers == numbers[p]]
+            if views[p] == copies.min():
+                found.append(self.names[p])
+        return found
 
     def _unknown_pairs(self) -> list[str]:
+        """Say which kernels have too few samples in common to be tested."""
         unknown = self._are_other_views & (self.lowest_p_values >= self.limits)
         # More samples would not help a kernel that is zero off its diagonal.
         unknown &= np.outer(self.norms, self.norms) > 0
-        pairs = [
-            f"{self.names[p]} and {self.names[q]} ({self.pair_samples[p, q]})"
-            for p, q in np.argwhere(np.triu(unknown))
-        ]
+        pairs = []
+        for p, q in np.argwhere(np.triu(unknown)):
+            n_common = self.pair_samples[p, q]
+            pairs.append(f"{self.names[p]} and {self.names[q]} ({n_common})")
         if not pairs or not self.is_incomplete:
             return []
         return [
@@ -389,7 +428,9 @@ class Agreement:
             among = self.chosen
         q = self.closest(p, among)
         return Evidence(
-            self.names[q], float(self.p_values[p, q]), float(self.limits[p, q])
+            partner=self.names[q],
+            p_value=float(self.p_values[p, q]),
+            limit=float(self.limits[p, q]),
         )
 
     def closest(self, p: int, among: Sequence[int] | None = None) -> int:
@@ -397,8 +438,11 @@ class Agreement:
         others = np.flatnonzero(self._are_other_views[p])
         if among is not None:
             others = np.intersect1d(others, among)
-        p_values = np.maximum(self.p_values[p, others], 1e-16) / self.limits[p, others]
-        return int(others[np.lexsort([-self.scores[p, others], p_values])[0]])
+        p_values = np.maximum(self.p_values[p, others], 1e-16)
+        relative = p_values / self.limits[p, others]
+        scores = self.scores[p, others]
+        order = np.lexsort([-scores, relative])
+        return int(others[order[0]])
 
     def summary(self) -> str:
         """Return the verdict, and each view's closest partner, p-value and weight."""
@@ -417,14 +461,24 @@ class Agreement:
         weights = self.weights()
         for p, name in enumerate(self.names):
             q = self.closest(p)
-            numbers = f"{self.alignments[p, q]:.3f}", f"{self.scores[p, q]:.1f}"
-            rows.append([name, self.names[q], *numbers, p_text(self.p_values[p, q])])
-            rows[-1] += [f"{min(self.directions[p], 999):.3g}", f"{weights[p]:.2f}"]
-            rows[-1] += [str(self.pair_samples[p, q])] * self.is_incomplete
+            directions = min(self.directions[p], 999)
+            row = [
+                name,
+                self.names[q],
+                f"{self.alignments[p, q]:.3f}",
+                f"{self.scores[p, q]:.1f}",
+                p_text(self.p_values[p, q]),
+                f"{directions:.3g}",
+                f"{weights[p]:.2f}",
+            ]
+            if self.is_incomplete:
+                row.append(str(self.pair_samples[p, q]))
+            rows.append(row)
         lines = [self.verdict(), text_table(rows)]
-        poor = self.directions < FULL_WEIGHT_DIRECTIONS
-        if self.any_share and poor[self.chosen].any() and not poor[self.chosen].all():
-            names = join_words(self._names_of(p for p in self.chosen if poor[p]))
+        has_few = self.directions < FULL_WEIGHT_DIRECTIONS
+        poor = [p for p in self.chosen if has_few[p]]
+        if self.any_share and 0 < len(poor) < len(self.chosen):
+            names = join_words(self._names_of(poor))
             lines.append(f"Less weight, because of few effective directions: {names}.")
         return "\n".join(lines)
 
