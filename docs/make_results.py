@@ -365,9 +365,72 @@ def number_of_clusters():
     }
 
 
+def cells():
+    """Return what is found in cells, by every contestant and size."""
+    record = read_json("cells.json")
+    rows = pd.DataFrame(record["rows"])
+    cite = rows[rows["cells"] == "cite"]
+    first = cite[cite["seed"] == 1]
+
+    def by_size(text):
+        """Return a table by contestant and number of cells."""
+        table = first.assign(text=text).pivot(
+            index="contestant", columns="n", values="text"
+        )
+        header = ["", *(f"{n:,} cells" for n in table.columns)]
+        kept = table.loc[first["contestant"].unique()]
+        return markdown(header, kept.reset_index().to_numpy())
+
+    def summary(part):
+        """Return the mean, the range and the types of several samples."""
+        body = []
+        for name, each in part.groupby("contestant", sort=False):
+            score = each["ari"]
+            spread = f"{score.mean():.3f} ({score.min():.3f} to {score.max():.3f})"
+            body.append([name, spread, span(each["types"])])
+        return markdown(["", "adjusted Rand index", "types"], body)
+
+    real = rows[rows["cells"].isin(["SNARE", "A549"])]
+    scores = real.pivot(index="contestant", columns="cells", values="ari")
+    scores = scores.loc[real["contestant"].unique()].map(digits)
+
+    found = pd.DataFrame(record["numbers"]["cells"])
+    rules = [
+        [rule, span(each["clusters"]), span(each["types"]), span(each["ari"])]
+        for rule, each in found.groupby("rule", sort=False)
+    ]
+    others = [
+        [rule, *(digits(record["numbers"][part][rule]["mean"]) for part in OTHERS)]
+        for rule in found["rule"].unique()
+    ]
+    costs = first["seconds"].astype(str) + " s, " + first["peak_gb"].astype(str) + " GB"
+    return {
+        **origin("results/cells.json"),
+        "scores": by_size(first["ari"].map(digits) + ", " + first["types"].astype(str)),
+        "costs": by_size(costs),
+        "seeds": summary(cite[cite["n"] == 3000]),
+        "multiome": summary(rows[rows["cells"] == "multiome"]),
+        "real": markdown(["", *scores.columns], scores.reset_index().to_numpy()),
+        "cells_by_rule": markdown(["", "clusters", "types", "adjusted Rand"], rules),
+        "others_by_rule": markdown(["", "43 real sets", "15 families"], others),
+    }
+
+
+# Parts of `cells.py` on which the number of clusters is found, other than cells.
+OTHERS = ("real", "families")
+
+
+def span(values):
+    """Return the range of values in words."""
+    if values.min() == values.max():
+        return f"{values.min():g}"
+    return f"{values.min():g} to {values.max():g}"
+
+
 PAGES = {"paper": paper, "agreement": bad_views}
 PAGES |= {"missing_views": missing_views, "speed": speed, "gpu": gpu, "scale": scale}
 PAGES |= {"compared": compared, "number_of_clusters": number_of_clusters}
+PAGES |= {"cells": cells}
 
 
 def write_results(folder=ROOT / "docs" / "results"):

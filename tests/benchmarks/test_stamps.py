@@ -21,7 +21,6 @@ NOW = records.minor_version(records.stamp())
 OLDER = {
     "results/agreement/rows.jsonl.gz",
     "results/agreement_limit.json",
-    "results/cells.json",
     "results/generalization.json",
     "results/gpu.json",
     "results/missing_views/rows.jsonl.gz",
