@@ -2,6 +2,7 @@
 order."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,72 @@ def test_variables_in_another_order_are_matched_by_their_column_of_ids(place):
     )
 
 
-def test_variables_without_ids_are_not_taken_to_be_in_the_order_of_the_samples():
-    result, tests = annotated(outcomes()[0])
-    assert "no variable was tested" in result.stderr
-    assert "set_index" in result.stderr
-    assert not tests
+def test_variables_without_ids_are_refused_before_the_fit():
+    outcomes()[0].to_csv("clinic.csv", index=False)
+    files = ("left.csv", "right.csv", "--id", "patient")
+    message = fail("cluster", *files, "-k", 3, "--annotate", "clinic.csv")
+    assert "clinic.csv: has no ids" in message
+    assert "add a column with the ids" in message
+    assert "set_index" not in message
+
+
+@pytest.mark.parametrize("first", ["patient", "months"])
+def test_ids_of_variables_that_no_table_has_are_refused_with_what_cures_them(first):
+    frame = outcomes()[0].assign(patient=[f"{each}-01" for each in PATIENTS])
+    frame[sorted(frame, key=first.__ne__)].to_csv("clinic.csv", index=False)
+    command = ("cluster", "left.csv", "right.csv", "-k", 3, "--annotate", "clinic.csv")
+    message = stop(*command)
+    assert "--trim-ids clinic.csv=4" in message
+    cures = ["--trim-ids", "clinic.csv=4"]
+    if first == "months":
+        cures += ["--id", "clinic.csv=patient"]
+    assert "'P000-01', longer than" in message
+    succeed(*command, *cures)
+    tests = json.loads(Path("run.json").read_text())["annotation"]["tests"]
+    assert [each["n_missing"] for each in tests] == [0]
+
+    others = frame.assign(patient=[f"X{each}" for each in range(N)])
+    others.to_csv("clinic.csv", index=False)
+    assert "none of which" in fail(*command, "--id", "clinic.csv=patient")
+
+
+def test_tables_are_cut_to_the_ids_of_the_variables_if_those_are_shorter():
+    for name in ("left", "right"):
+        frame = tables()[name]
+        frame.set_axis([f"{each}-01A" for each in PATIENTS]).to_csv(
+            f"{name}.csv", index_label="patient"
+        )
+    outcomes()[0].assign(patient=PATIENTS).to_csv("clinic.csv", index=False)
+    command = ("cluster", "left.csv", "right.csv", "-k", 3, "--annotate", "clinic.csv")
+    command = stop(*command).splitlines()[-1]
+    assert "--trim-ids left.csv=4 --trim-ids right.csv=4" in command
+    result = succeed(*shlex.split(command)[1:])
+    assert "months" in result.stdout
+
+
+def test_variables_that_fail_after_the_fit_are_named_on_the_page_with_the_reason():
+    months, died = outcomes()
+    frame = months.assign(patient=PATIENTS, survival=died * 1)
+    options = ("--time", "months", "--event", "survival", "--report", "page.html")
+    annotated(frame, *options)
+    assert (
+        "The variables of clinic.csv were not tested" in Path("page.html").read_text()
+    )
+
+
+def test_covariates_are_looked_at_before_the_fit_too():
+    months, _ = outcomes()
+    frame = months.assign(patient=[f"{each}-01" for each in PATIENTS])
+    frame.loc[3, "months"] = np.nan
+    frame.to_csv("clinic.csv", index=False)
+    adjust = ("--adjust-for", "clinic.csv::months")
+    message = stop("cluster", "left.csv", "right.csv", "-k", 3, *adjust)
+    assert "clinic.csv: has empty cells in 1 column ('months': 1)" in message
+    command = message.splitlines()[-1]
+    assert "--trim-ids clinic.csv=4" in command
+    said = succeed(*shlex.split(command)[1:]).stdout
+    assert "adjusted for months" in said
+    assert "(months: 1)" in said
 
 
 def test_numbers_of_samples_in_a_file_of_variables_are_not_tested():

@@ -90,6 +90,26 @@ def test_clusters_that_covariates_hide_are_found_and_new_samples_are_too(tmp_pat
         model.predict(others, adjust=unknown[new])
 
 
+def test_empty_cells_of_covariates_are_filled_as_those_of_views_are():
+    views, covariates = cohort()
+    holes = covariates.copy()
+    holes.iloc[:5, 0] = np.nan
+    holes.iloc[3:9, 1] = np.nan
+    filled = holes.fillna(
+        {"age": holes["age"].median(), "batch": holes["batch"].mode()[0]}
+    )
+    with pytest.raises(ValueError, match="impute='median'"):
+        AverageKKM(3).fit(views, adjust=holes)
+    model = AverageKKM(3, impute="median", random_state=0).fit(views, adjust=holes)
+    expected = AverageKKM(3, random_state=0).fit(views, adjust=filled)
+    np.testing.assert_allclose(model.objective_, expected.objective_)
+    assert "(age: 5 and batch: 6)" in model.summary()
+    new = {name: view[:9] for name, view in views.items()}
+    np.testing.assert_array_equal(
+        model.predict(new, adjust=holes[:9]), expected.predict(new, adjust=filled[:9])
+    )
+
+
 def test_features_that_stand_for_kernels_are_adjusted_alike(tmp_path):
     views, covariates = cohort()
     model = AverageKKM(3, approximation=Nystroem(60), random_state=0)

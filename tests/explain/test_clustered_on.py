@@ -271,3 +271,23 @@ def test_columns_are_compared_on_the_anchors_of_many_samples(table, rng):
         ["new"],
         (NOT_ALL,),
     )
+
+
+def test_columns_of_a_view_that_was_set_aside_are_tested_but_for_those_of_others(
+    rng, table
+):
+    y = rng.integers(3, size=N)
+    views = {
+        name: pd.DataFrame(
+            3 * rng.normal(size=(3, 6))[y] + rng.normal(size=(N, 6)), table.index
+        ).add_prefix(name)
+        for name in "ab"
+    }
+    model = AgreementKKM(3, random_state=0).fit(views | {"clinic": table})
+    assert set(model.set_aside_) == {"clinic", "clinic (categories)"}
+    tested, _ = names_tested(model, table.assign(copy=2 * views["a"]["a0"]))
+    assert set(tested) == set(table)
+    tested, _ = names_tested(AverageKKM(3, random_state=0).fit(views), table)
+    assert set(tested) == set(table)
+    used = AverageKKM(3, random_state=0).fit(views | {"clinic": table})
+    assert names_tested(used, table)[0] == []

@@ -7,7 +7,7 @@ needs them) is printed and recorded.
 
 import os
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,7 +17,7 @@ import pandas as pd
 from mkclust import plots
 from mkclust.cli.errors import CommandError
 from mkclust.cli.groups import describe_groups
-from mkclust.cli.inputs import layout_of, read_inputs, row_ids
+from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
@@ -38,7 +38,12 @@ from mkclust.cli.printing import (
     views_used,
 )
 from mkclust.cli.progress import Progress, session
-from mkclust.datasets.read import load_with
+from mkclust.cli.variables import (
+    adjusted_for,
+    check_survival,
+    read_variables,
+    refuse_unmatched,
+)
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.annotate import annotate as annotate_clusters
 from mkclust.explain.cluster_names import name_clusters
@@ -50,7 +55,7 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.persistence import save_model
 from mkclust.kernels.kinds import RULES
 from mkclust.plots.style import names_of
-from mkclust.text import count, did_you_mean, join_words
+from mkclust.text import count, join_words
 
 
 def run(
@@ -61,7 +66,6 @@ def run(
     report: Path | None = None,
     plot: Path | None = None,
     save: Path | None = None,
-    annotate: str | None = None,
     time: str | None = None,
     event: str | None = None,
     adjust: str | None = None,
@@ -85,16 +89,12 @@ def run(
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
-        files = list(request.inputs)
-        variables = None
-        if annotate is not None:
-            files.append(annotate)
-        check_outputs(outputs, files)
-        if annotate is not None:
-            variables = _read_variables(annotate, request)
-        _check_survival(variables, time, event)
-        adjusted = _adjusted_for(variables, adjust)
+        check_outputs(outputs, request.files)
+        variables = read_variables(request)
+        check_survival(variables, time, event)
+        adjusted = adjusted_for(variables, adjust)
         data = read_inputs(request, progress, variables)
+        refuse_unmatched(request, variables, data)
         fitted = fit(request, data, progress)
         if titles:
             _name(fitted.model, titles)
@@ -107,7 +107,14 @@ def run(
             stability=measure_stability(fitted, n_resamples=10),
             scores=all_scores(fitted.model, y),
             description=_describe(fitted),
-            annotation=_annotate(fitted, variables, time, event, adjusted),
+            annotation=_annotate(
+                fitted,
+                variables,
+                request.annotate,
+                time=time,
+                event=event,
+                adjust=adjusted,
+            ),
             warnings=progress.warnings,
             seconds=perf_counter() - start,
         )
@@ -116,7 +123,7 @@ def run(
         contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
         write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
         failures = _write_more(more, outcome, y, progress)
-        lines = _summary(outcome, request.verbose, annotate)
+        lines = _summary(outcome, request.verbose, request.annotate)
     written = [path for path in outputs if path not in failures]
     lines += [
         *progress.lines(request.verbose),
@@ -158,75 +165,18 @@ def _name(model: MultipleKernelClusterer, titles: dict[int, str]) -> None:
         warnings.warn(f"the clusters have no names: {error}", stacklevel=2)
 
 
-def _read_variables(text: str, request: Request) -> dict[str, Any]:
-    """Return the table of variables, by the ids of the option ``--id``."""
-    layout = replace(layout_of(text, request, {}), id=None, samples_in="rows", drop=())
-    data = load_with(text, layout)
-    if data.views is None:
-        raise CommandError(
-            f"--annotate {text}: holds kernels; give variables of the samples"
-        )
-    first = next(iter(data.views.values()))
-    # AnnData, whose labels are among its variables.
-    if data.y is None or hasattr(first, "obs"):
-        return dict(data.views)
-    return dict(data.views) | {
-        "labels": pd.DataFrame({"labels": data.y}, row_ids(first))
-    }
-
-
-def _check_survival(
-    variables: dict[str, Any] | None, time: str | None, event: str | None
-) -> None:
-    """Refuse times and events that the table of variables does not have."""
-    if variables is None and (time or event):
-        raise CommandError(
-            "--time and --event name columns of --annotate FILE: give the file, too"
-        )
-    if (time is None) != (event is None):
-        raise CommandError("--time and --event belong together: give both columns")
-    columns = _columns(variables)
-    for option, name in (("--time", time), ("--event", event)):
-        if name is not None and name not in columns:
-            near = did_you_mean(name, columns)
-            raise CommandError(
-                f"{option} {name}: the file of --annotate has no such column{near}"
-            )
-
-
-def _adjusted_for(variables: dict[str, Any] | None, adjust: str | None) -> list[str]:
-    """Return the columns that hazard ratios are adjusted for; refuse unknown ones."""
-    names = [name.strip() for name in (adjust or "").split(",") if name.strip()]
-    if names and variables is None:
-        raise CommandError("--adjust names columns of --annotate FILE: give the file")
-    columns = _columns(variables)
-    for name in names:
-        if name not in columns:
-            near = did_you_mean(name, columns)
-            raise CommandError(
-                f"--adjust {name}: the file of --annotate has no such column{near}"
-            )
-    return names
-
-
-def _columns(variables: dict[str, Any] | None) -> list[str]:
-    """Return the names of the columns of the tables of variables."""
-    tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
-    return [str(name) for table in tables for name in getattr(table, "columns", ())]
-
-
 def _annotate(
-    fitted: Fit, variables: Any, time: Any, event: Any, adjusted: list[str]
+    fitted: Fit, variables: Any, text: str | None, **options: Any
 ) -> Annotation | None:
     """Test variables against the clusters; a failure never costs a finished fit."""
+    if variables is None:
+        return None
     try:
-        if variables is not None:
-            options = {"time": time, "event": event, "groups": fitted.data.groups}
-            return annotate_clusters(
-                fitted.model, variables, adjust=adjusted, **options
-            )
+        return annotate_clusters(
+            fitted.model, variables, groups=fitted.data.groups, **options
+        )
     except (ValueError, TypeError, ImportError) as error:
-        warnings.warn(f"no variable was tested: {error}", stacklevel=2)
+        warnings.warn(f"the variables of {text} were not tested: {error}", stacklevel=2)
     return None
 
 

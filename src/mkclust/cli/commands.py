@@ -11,6 +11,8 @@ from mkclust.cli.options import FILES, FIT, PRINTING, takes
 @takes(
     *FILES,
     "groups",
+    "adjust_for",
+    "annotate",
     "join",
     "impute",
     "kernels",
@@ -22,7 +24,7 @@ def inspect() -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
 
 
-@takes(*FIT, "n_clusters", "method", "address", runs="cluster:run")
+@takes(*FIT, "annotate", "n_clusters", "method", "address", runs="cluster:run")
 def cluster(
     *,
     labels: Path = Path("labels.csv"),
@@ -30,7 +32,6 @@ def cluster(
     report: Path | None = None,
     plot: Path | None = None,
     save: Path | None = None,
-    annotate: str | None = None,
     time: str | None = None,
     event: str | None = None,
     adjust: str | None = None,

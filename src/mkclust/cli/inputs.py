@@ -24,6 +24,7 @@ from mkclust.data.tables import Table, as_table
 from mkclust.datasets.layout import TableLayout
 from mkclust.datasets.read import check_dropped, load_with
 from mkclust.exceptions import InputError
+from mkclust.explain.id_of_rows import with_ids
 from mkclust.files import errors_of
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import has_ids, index_of, match_rows
@@ -59,6 +60,7 @@ class Data:
     groups: pd.Series | None = None  # of the samples, by their ids
     # The covariates that views are adjusted for.
     covariates: pd.DataFrame | None = None
+    ids: Any = None  # of the samples that are kept, if inputs have some
 
     @property
     def X(self) -> Any:
@@ -139,22 +141,40 @@ def read_inputs(
                 refuse_square(view, is_alone=len(views) == 1)
         _warn_of_pairs(views)
     indices = [view.ids for view in views if view.ids is not None]
-    if indices:
-        n = len(_joined(indices, request.join))
-    else:
-        n = inputs[0].data.n_samples
+    n = inputs[0].data.n_samples
+    ids = kept_ids(views, request.join)
+    if ids is not None:
+        n = len(ids)
 
     by_name = {view.name: view.array for view in views}
     lines = turned + _join_lines(views, indices, n)
-    covariates = read_covariates(request)
-    return Data(by_name, True in kinds, n, inputs, lines, groups, covariates)
+    covariates = read_covariates(request, ids)
+    return Data(by_name, True in kinds, n, inputs, lines, groups, covariates, ids)
 
 
-def read_covariates(request: Request) -> pd.DataFrame | None:
-    """Return the table of ``--adjust-for``, None without one."""
+def read_covariates(request: Request, index: Any) -> pd.DataFrame | None:
+    """Return the table of ``--adjust-for``, None without one, by ids of the samples.
+
+    The column of ids need not be among those that are selected.
+    """
     text = request.adjust_for
     if text is None:
         return None
+    frame = covariates_of(text, request)
+    if index is None or has_ids(frame.index):
+        return frame
+    whole = covariates_of(text.rpartition("::")[0] or text, request)
+    try:
+        whole = with_ids(whole, index, f"the table of --adjust-for {text}")[0]
+    except ValueError:
+        return frame  # refused by the fit
+    if has_ids(whole.index) and set(frame.columns) <= set(whole.columns):
+        return whole[list(frame.columns)]
+    return frame
+
+
+def covariates_of(text: str, request: Request) -> pd.DataFrame:
+    """Return a table of covariates as it is in its file."""
     layout = replace(layout_of(text, request, {}), samples_in="rows", labels="")
     data = load_with(text, layout)
     frames = list((data.views or {}).values())
@@ -283,7 +303,7 @@ def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLa
 def _values_for(text: str, option: str, request: Request) -> list[str]:
     """Return the values of an option for all inputs, and then those for this one."""
     own_names = {text, file_name(text)}
-    known = own_names.union(request.inputs, map(file_name, request.inputs))
+    known = own_names.union(request.files, map(file_name, request.files))
     for_all = []
     own = []
     for each in getattr(request, option):
@@ -381,6 +401,14 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
                 f"{file_name(view.file)}={(*unread, 'COLUMN')[0]} if it has some",
                 stacklevel=2,
             )
+
+
+def kept_ids(views: Sequence[View], join: str | None) -> Any:
+    """Return the ids of the samples that a join of views keeps, None without ids."""
+    indices = [view.ids for view in views if view.ids is not None]
+    if not indices:
+        return None
+    return _joined(indices, join)
 
 
 def _joined(indices: Sequence[Any], join: str | None) -> Any:

@@ -9,19 +9,31 @@ from mkclust.cli.errors import CommandError, one_line, typed
 from mkclust.cli.groups import take_groups
 from mkclust.cli.inputs import (
     Input,
+    View,
+    covariates_of,
     file_name,
+    kept_ids,
     list_views,
     read_file,
     refuse_square,
     tables_of,
 )
 from mkclust.cli.options import AUTO, Request
-from mkclust.data.findings import Cure, Finding, find_obstacles
+from mkclust.cli.variables import read_variables, why_unmatched
+from mkclust.data.findings import (
+    Cure,
+    Finding,
+    find_in_covariates,
+    find_obstacles,
+    find_unmatched,
+)
 from mkclust.data.join import columns_are_ids
 from mkclust.data.options import TableOptions
 from mkclust.data.orientation import turned_tables
+from mkclust.data.tables import as_table
 from mkclust.datasets.dataset import DatasetError
 from mkclust.exceptions import InputError
+from mkclust.index import has_ids
 
 
 class Obstacle(NamedTuple):
@@ -91,7 +103,7 @@ def find_all(request: Request) -> list[Obstacle]:
         if not cures:
             break
         request = with_cures(request, cures)
-    return found
+    return list(dict.fromkeys(found + _look_beside(request)))
 
 
 def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
@@ -206,6 +218,74 @@ def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
             continue  # the command does it by itself
         found.append(_of_files(finding, files))
     return found
+
+
+def _look_beside(request: Request) -> list[Obstacle]:
+    """Return what is in the way of tables of the same samples that are not clustered.
+
+    What is in the way of the others has been cured.
+    """
+    try:
+        views = list_views([read_file(text, request) for text in request.inputs])
+    except (DatasetError, CommandError):
+        return []
+    readers = {
+        request.annotate: read_variables,
+        request.adjust_for: _read_covariates,
+    }
+    found = []
+    for text, read in readers.items():
+        if text is None:
+            continue
+        try:
+            tables = read(request) or {}
+        except (DatasetError, CommandError) as error:
+            found.append(Obstacle(one_line(error)))
+            continue
+        for table in tables.values():
+            found += _match(request, text, table, views)
+    if request.adjust_for is not None:
+        found += _look_at_covariates(request)
+    return found
+
+
+def _read_covariates(request: Request) -> dict[str, Any]:
+    """Return the table that covariates are columns of, by its name."""
+    text = request.adjust_for or ""
+    return {"adjust": covariates_of(text.rpartition("::")[0] or text, request)}
+
+
+def _match(
+    request: Request, text: str, table: Any, views: Sequence[View]
+) -> list[Obstacle]:
+    """Return what keeps the rows of a table from being matched with samples."""
+    index = kept_ids(views, request.join)
+    if index is None:
+        index = len(views[0].array)
+    file = file_name(text)
+    reason = why_unmatched(table, index)
+    if not reason:
+        return []
+    files = {view.name: file_name(view.file) for view in views} | {file: file}
+    others = {
+        name: each for name, each in tables_of(views).items() if has_ids(each.index)
+    }
+    own = as_table(getattr(table, "obs", table), file)
+    found = find_unmatched(file, own, others)
+    if not found:
+        return [Obstacle(f"{file}: {one_line(reason)}")]
+    return [_of_files(each, files) for each in found]
+
+
+def _look_at_covariates(request: Request) -> list[Obstacle]:
+    """Return what is in the way of removing covariates from views."""
+    file = file_name(request.adjust_for or "")
+    try:
+        covariates = covariates_of(request.adjust_for or "", request)
+    except (DatasetError, CommandError):
+        return []  # which is in the list already
+    found = find_in_covariates(file, as_table(covariates, file), request.impute)
+    return [_of_files(each, {file: file}) for each in found]
 
 
 def _of_files(finding: Finding, files: Mapping[str, str]) -> Obstacle:

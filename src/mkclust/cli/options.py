@@ -206,6 +206,7 @@ class Request:
     trim_ids: Sequence[str] = ()
     groups: str | None = None
     adjust_for: str | None = None
+    annotate: str | None = None
     join: str | None = None
     impute: str | None = None
     n_clusters: Any = AUTO
@@ -220,6 +221,12 @@ class Request:
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
+
+    @property
+    def files(self) -> list[str]:
+        """The files of all tables, of those that are not clustered, too."""
+        others = (self.annotate, self.adjust_for)
+        return [*self.inputs, *(each for each in others if each is not None)]
 
     @property
     def asked_kernels(self) -> str | dict[str, str]:
@@ -273,9 +280,14 @@ def takes(*names: str, runs: str) -> Any:
         command.__doc__ = declared.__doc__
         command.__name__ = declared.__name__
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
-        options.sort(
-            key=lambda option: panels.index(OPTIONS[option[0]].rich_help_panel)
-        )
+        order = list(OPTIONS)
+
+        def place(option: Any) -> tuple[int, int]:
+            """Return where an option stands in the help; arguments stay in order."""
+            panel = panels.index(OPTIONS[option[0]].rich_help_panel)
+            return panel, order.index(option[0]) if panel else 0
+
+        options.sort(key=place)
         parameters = [_parameter(*option) for option in options]
         signature = inspect.Signature(parameters)
         command.__signature__ = signature  # type: ignore[attr-defined]

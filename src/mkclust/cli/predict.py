@@ -7,7 +7,7 @@ import numpy as np
 import sklearn
 
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import list_views, read_covariates, read_files
+from mkclust.cli.inputs import kept_ids, list_views, read_covariates, read_files
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import check_outputs, labels_csv, show
 from mkclust.cli.printing import cluster_sizes
@@ -46,9 +46,10 @@ def run(
             model.set_params(join=request.join).check_parameters()
         progress.phase("reading")
         inputs = read_files(request, getattr(model, "files_", ()))
-        views = {each.name: each.array for each in list_views(inputs)}
+        tables = list_views(inputs)
+        views = {each.name: each.array for each in tables}
         X, note = _as_fitted(model, views, model_file)
-        adjust = read_covariates(request)
+        adjust = read_covariates(request, kept_ids(tables, request.join))
         progress.phase("predicting")
         with sklearn.config_context(transform_output="pandas"):
             rows: Any = model.transform(X, adjust=adjust)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import in_memory, is_symmetric
 from mkclust.data.encode import TableEncoder, of_categories
+from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_views
 from mkclust.index import index_of, match_rows
 from mkclust.linalg import arrays_to_host
@@ -37,6 +38,8 @@ class Adjustment:
     shares: Mapping[str, float]
     # ... and what as many columns of random numbers would take.
     by_chance: float
+    # By covariate, how many of its cells were empty and filled.
+    filled: Mapping[str, int] = field(default_factory=dict)
 
     def residuals(self, samples: Samples, covariates: Float) -> Samples:
         """Return samples with views of which the covariates explain nothing."""
@@ -52,27 +55,41 @@ class Adjustment:
         )
 
     def notes(self) -> list[str]:
-        """Say for every view how much was removed."""
+        """Say for every view how much was removed, and what was filled."""
         named = join_words(self.names)
-        return [
+        lines = [
             f"{name}: adjusted for {named}, which took {share:.1%} of the variance of "
             f"its columns on average ({self.by_chance:.1%} by chance)"
             for name, share in self.shares.items()
         ]
+        if self.filled:
+            cells = join_words(f"{name}: {n}" for name, n in self.filled.items())
+            lines.append(
+                f"empty cells of covariates were filled by medians, or by the most "
+                f"frequent category ({cells})"
+            )
+        return lines
 
 
-def adjust_samples(samples: Samples, covariates: Any) -> Samples:
+def adjust_samples(
+    samples: Samples, covariates: Any, impute: str | None = None
+) -> Samples:
     """Return samples of a fit whose views are adjusted for covariates.
 
     Covariates are a frame or Series, by id where the views have ids, or an array in the
-    order of the samples. Views of categories are left as they are.
+    order of the samples. Views of categories are left as they are. Empty cells of
+    covariates are filled as those of views are, or refused.
     """
     if samples.kind == "kernels":
         raise ValueError(
             "adjust= removes what is linear in covariates from columns of views, and X "
             "holds kernels, which have none: pass views"
         )
-    names, values, encodings = _read(covariates, samples)
+    frame = _as_frame(covariates)
+    options = TableOptions(impute=impute)
+    read = _read(covariates, frame, samples, options)
+    names = tuple(map(str, frame.columns))
+    values = read.values
     means = values.mean(axis=0)
     rank = int(np.linalg.matrix_rank(values - means))
     if rank > samples.n_samples - 3:
@@ -96,7 +113,16 @@ def adjust_samples(samples: Samples, covariates: Any) -> Samples:
         shares[name] = _share(centered, left)
 
     by_chance = rank / (samples.n_samples - 1)
-    found = Adjustment(names, encodings, means, values, slopes, shares, by_chance)
+    found = Adjustment(
+        names=names,
+        encodings=read.encodings,
+        means=means,
+        values=values,
+        slopes=slopes,
+        shares=shares,
+        by_chance=by_chance,
+        filled=read.n_empty,
+    )
     adjusted = found.residuals(samples, values)
     notes = (*samples.table_notes, *found.notes())
     return replace(adjusted, table_notes=notes)
@@ -116,7 +142,8 @@ def adjust_like(fitted: Samples, samples: Samples, covariates: Any) -> Samples:
             f"the model was fitted with adjust= ({join_words(known.names)}): pass "
             "these covariates of the new samples as adjust=, too"
         )
-    _, values, _ = _read(covariates, samples, known.encodings)
+    frame = _as_frame(covariates)
+    values = _read(covariates, frame, samples, encodings=known.encodings).values
     if values.shape[1] != len(known.means):
         raise ValueError(
             f"adjust has {count(values.shape[1], 'column')}, and "
@@ -133,14 +160,23 @@ def adjust_again(fitted: Samples, samples: Samples) -> Samples:
     return known.residuals(samples, known.values)
 
 
+class _Covariates(NamedTuple):
+    """Covariates in the order of samples."""
+
+    values: Float  # (n, q)
+    encodings: Mapping[str, TableEncoder]
+    n_empty: Mapping[str, int]  # empty cells by column, if there are any
+
+
 def _read(
     covariates: Any,
+    frame: pd.DataFrame,
     samples: Samples,
+    options: TableOptions = AS_THEY_ARE,
     encodings: Mapping[str, TableEncoder] | None = None,
-) -> tuple[tuple[str, ...], Float, Mapping[str, TableEncoder]]:
-    """Return names, numbers and encoders of covariates, in the order of samples."""
-    frame = _as_frame(covariates)
-    read = read_views({COVARIATES: frame}, encodings=encodings)
+) -> _Covariates:
+    """Return covariates as numbers, in the order of samples, empty cells filled."""
+    read = read_views({COVARIATES: frame}, options=options, encodings=encodings)
     columns = [np.asarray(view, float) for view in read.views.values()]
     values = np.hstack(columns)
     _refuse_unknown(read, encodings)
@@ -153,8 +189,9 @@ def _read(
         "the samples",
         every=True,
     )
-    names = tuple(map(str, frame.columns))
-    return names, values[rows], read.encodings
+    n_empty = frame.iloc[rows].isna().sum()
+    counts = {str(name): int(n) for name, n in n_empty.items() if n}
+    return _Covariates(values[rows], read.encodings, counts)
 
 
 def _as_frame(covariates: Any) -> pd.DataFrame:

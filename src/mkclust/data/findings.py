@@ -76,6 +76,31 @@ def find_obstacles(
     return search.findings
 
 
+def find_unmatched(
+    name: str, table: Table, others: Mapping[str, Table]
+) -> list[Finding]:
+    """Return why no row of a table is a sample of others that are clustered."""
+    tables = {**others, name: table}
+    for reference in (None, *others):
+        search = _Search(tables, TableOptions(join="outer"), ())
+        with silence():
+            search.ids(reference)
+        # Without a cure, it is the table that has other ids, not those with which it is
+        # compared.
+        if reference or any(each.cures for each in search.findings):
+            break
+    return [each for each in search.findings if each.cures or each.table == name]
+
+
+def find_in_covariates(name: str, table: Table, impute: str | None) -> list[Finding]:
+    """Return what is in the way of removing covariates from views."""
+    search = _Search({name: table}, TableOptions(impute=impute), ())
+    with silence():
+        search.columns()
+        search.cells()
+    return search.findings
+
+
 class _Search:
     """Tables that are cured one by one, and what was found on the way."""
 
@@ -121,8 +146,11 @@ class _Search:
             self.add(name, found, "pass its transpose, frame.T", cure)
             self.tables[name] = turn(self.tables[name])
 
-    def ids(self) -> None:
-        """Find the column of ids, cut ids to their common beginning, name others."""
+    def ids(self, reference: str | None = None) -> None:
+        """Find the column of ids, cut ids to their common beginning, name others.
+
+        Ids are compared with those of one table, by default the shortest.
+        """
         self._find_columns_of_ids()
         indexes = self.indexes
         if len(indexes) < 2:
@@ -132,7 +160,8 @@ class _Search:
             if index.duplicated().any():
                 self._name_repeated(name, index)
 
-        reference = min(indexes, key=lambda name: _mean_length(indexes[name]))
+        if reference is None:
+            reference = min(indexes, key=lambda name: _mean_length(indexes[name]))
         for name, index in indexes.items():
             if name != reference:
                 self._compare(name, index, reference, indexes[reference])

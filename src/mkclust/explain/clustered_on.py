@@ -267,8 +267,10 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
         parts = encoder.parts(table)
         fills[parts[0]] = encoder.medians
         categories[parts[-1]] = _categories(encoder)
+    unused = _unused_views(labels)
+    used = [name for name in source.given.names if name not in unused]
     views = []
-    for name in source.given.names:
+    for name in used:
         names = [str(of_marks.get(column, column)) for column in columns.get(name, ())]
         samples, array = rows.get(name, (np.arange(0), None))
         views.append(
@@ -280,13 +282,22 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
                 categories=categories.get(name, ()),
             )
         )
-    unknown = [repr(view) for view in source.given.names if view not in rows]
+    unknown = [repr(view) for view in used if view not in rows]
     if unknown:
         return views, (
             f"The model has kept no columns of {join_words(unknown)}, so that it "
             "cannot be known whether variables under other names were clustered on."
         )
     return views, NOT_ALL
+
+
+def _unused_views(model: MultipleKernelClusterer) -> set[str]:
+    """Return the views of which all kernels were set aside: no cluster is of them."""
+    aside = set(getattr(model, "set_aside_", ()))
+    if kernel_source(model) != "bank":
+        return aside
+    views = model.bank_.learned_views_
+    return {view.name for view in views if aside.issuperset(view.kernel_names)}
 
 
 def _columns_and_rows(

@@ -132,7 +132,7 @@ def read_training(
             "scale='log' with adjust=: what is left of a view has negative entries; "
             "pass np.log2(x + 1) as the view"
         )
-    return adjust_samples(samples, adjust)
+    return adjust_samples(samples, adjust, options.impute)
 
 
 def open_training(

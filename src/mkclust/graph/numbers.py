@@ -30,6 +30,7 @@ from mkclust.stack.discretize import (
     first_centers,
     lloyd,
     normalize_rows,
+    order_by_size,
 )
 from mkclust.types import Float, Labels
 
@@ -152,7 +153,7 @@ def _cut_in_way(
     found = []
     for each in of_linked:
         labels = np.full(len(embedded.rows), -1)
-        labels[order] = _by_size(each.labels)
+        labels[order] = _by_size(each.labels, embedded.graph.mass[order])
         found.append(each._replace(labels=labels))
     return found
 
@@ -222,10 +223,9 @@ def _with_more_centers(
     return np.array(centers)
 
 
-def _by_size(labels: Labels) -> Labels:
-    """Return labels numbered by the falling sizes of clusters."""
-    sizes = np.bincount(labels)
-    places = np.empty(len(sizes), int)
-    falling = np.argsort(-sizes, kind="stable")
-    places[falling] = np.arange(len(sizes))
+def _by_size(labels: Labels, mass: Float) -> Labels:
+    """Return labels numbered by falling size, and for one size by mass."""
+    order = order_by_size(labels, int(labels.max()) + 1, mass)
+    places = np.empty(len(order), int)
+    places[order] = np.arange(len(order))
     return places[labels]

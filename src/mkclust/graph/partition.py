@@ -122,10 +122,14 @@ class Graph(Kernel):
         return scipy.sparse.csr_array(upper + upper.T)
 
     @cached_property
+    def mass(self) -> Float:
+        """How strongly samples are linked to well linked samples, (n,)."""
+        return np.asarray(self.linked(self.degrees))
+
+    @cached_property
     def order(self) -> np.ndarray:
         """The linked samples in an order that does not depend on that of the rows."""
-        linked = self.linked(self.degrees)
-        rising = np.argsort(linked, kind="stable")
+        rising = np.argsort(self.mass, kind="stable")
         return rising[self.degrees[rising] > 0]
 
     def modularity(self, labels: Labels) -> float:
@@ -277,7 +281,11 @@ def _cut(
     graph, relaxation, list_points, rows = embed(memberships, scales, n_clusters)
     order = graph.order
     found, centers = discretize(
-        rows[order], n_clusters, n_init=n_init, random_state=random_state
+        rows[order],
+        n_clusters,
+        n_init=n_init,
+        random_state=random_state,
+        mass=graph.mass[order],
     )
     labels = np.full(len(rows), -1)
     labels[order] = found

@@ -58,6 +58,7 @@ def discretize(
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
     all_rows: int = 100_000,
+    mass: Float | None = None,
 ) -> tuple[Array, Float]:
     """Cluster the rows of an embedding, (n, d), by k-means with several starts.
 
@@ -67,7 +68,8 @@ def discretize(
     to the nearest center.
 
     Return labels, (n,), with clusters numbered by falling size, and their centers, (k,
-    d).
+    d). Of clusters of one size the one of the largest mass is the first, if rows have a
+    mass, (n,), and then the one of the first row.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def discretize(
     # sizes as sizes do about the order; larger clusters only grow, which soon settles
     # it.
     for _ in range(n_clusters):
-        order = _order_by_size(assign(rows, centers, root), n_clusters)
+        order = order_by_size(assign(rows, centers, root), n_clusters, mass)
         if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
@@ -191,14 +193,21 @@ def count_clusters(labels: Array) -> int:
     return int(np.sum(np.asarray(np.unique(labels)) >= 0))
 
 
-def _order_by_size(labels: Array, n_clusters: int) -> np.ndarray:
-    """Return the clusters by falling size; those of one size by their first sample."""
+def order_by_size(
+    labels: Array, n_clusters: int, mass: Float | None = None
+) -> np.ndarray:
+    """Return the clusters by falling size, those of one size by mass and first row."""
     clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
     all_sizes = np.zeros(n_clusters, np.int64)
     all_sizes[clusters] = sizes
     all_first = np.zeros(n_clusters, np.int64)
     all_first[clusters] = first
-    return np.lexsort((all_first, -all_sizes))
+    shares = np.zeros(n_clusters)
+    if mass is not None:
+        # Sums that differ by rounding, which the order of rows decides, are the same.
+        shares = np.bincount(labels, mass, n_clusters) / max(np.sum(mass), 1e-300)
+        shares = np.round(shares, 9)
+    return np.lexsort((all_first, -shares, -all_sizes))
 
 
 def k_means(
