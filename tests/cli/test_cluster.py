@@ -376,6 +376,34 @@ def test_a_wrong_argument_is_named(args, word):
     assert word in fail("cluster", *args)
 
 
+@pytest.mark.parametrize("earlier", ["labels.csv", "m.skops"])
+def test_clusters_are_numbered_as_in_an_earlier_run_and_reruns_are_too(earlier):
+    views, _ = three_clusters(60)
+    ids = [f"p{place:02}" for place in range(60)]
+    frames = {name: pd.DataFrame(view, ids) for name, view in views.items()}
+    for name, frame in frames.items():
+        frame.add_prefix(name).to_csv(f"{name}.csv", index_label="id")
+    succeed("cluster", "left.csv", "right.csv", "-k", 3, "--save", "m.skops")
+    before = pd.read_csv("labels.csv", index_col="id")["cluster"]
+
+    # Fewer samples of what was the first cluster make it the smallest one.
+    rows = np.flatnonzero((before.to_numpy() != 0) | (np.arange(60) < 30))[::-1]
+    for name, frame in frames.items():
+        frame.iloc[rows].add_prefix(name).to_csv(f"{name}.csv", index_label="id")
+    command = ("cluster", "left.csv", "right.csv", "-k", 3, "--labels", "new.csv")
+    succeed(*command)
+    other = pd.read_csv("new.csv", index_col="id")["cluster"]
+    assert not other.equals(before[other.index])
+    succeed(*command, "--align-with", earlier, "--save", "n.skops")
+    found = pd.read_csv("new.csv", index_col="id")["cluster"]
+    assert found.equals(before[found.index])
+    succeed("predict", "n.skops", "left.csv", "right.csv")
+    predicted = pd.read_csv("predicted.csv", index_col="id")["cluster"]
+    assert predicted.equals(found)
+    succeed("rerun", "new.run.json")
+    assert "no table with the columns" in fail(*command, "--align-with", "left.csv")
+
+
 def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused():
     assert "nowhere.npz" in fail(
         "cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz"

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from mkclust import (
+    AgreementKKM,
     AverageKKM,
     annotate,
     describe,
@@ -16,6 +17,7 @@ from mkclust import (
     stability,
     view_separation,
 )
+from mkclust.explain.cluster_names import align_clusters
 from mkclust.plots import (
     ClassesDisplay,
     EmbeddingDisplay,
@@ -47,6 +49,34 @@ def words_of(display):
     for labels in (display.ax_.get_xticklabels(), display.ax_.get_yticklabels()):
         texts += [label.get_text() for label in labels]
     return " ".join(texts)
+
+
+@pytest.mark.filterwarnings("ignore:The clusters follow")
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_clusters_take_the_numbers_of_earlier_ones_also_for_new_samples(views, has_ids):
+    ids = [f"p{place:02}" for place in range(60)]
+    if has_ids:
+        views = {name: pd.DataFrame(view, ids) for name, view in views.items()}
+        views["rna"] = views["rna"][:50]
+    options = {"random_state": 0, "join": "outer" if has_ids else "exact"}
+    model = AgreementKKM(3, **options).fit(views)
+    numbers = np.array([2, 0, 1])
+    earlier = pd.Series(numbers[model.labels_], ids if has_ids else range(60))
+    found = align_clusters(AgreementKKM(3, **options).fit(views), earlier.iloc[::-3])
+    np.testing.assert_array_equal(found.labels_, earlier)
+    np.testing.assert_array_equal(found.predict(views), earlier)
+    if has_ids:
+        counts = found.missingness_.counts[:, numbers]
+        np.testing.assert_array_equal(counts, model.missingness_.counts)
+
+
+def test_clusters_without_an_earlier_one_get_the_numbers_that_are_left(views):
+    model = AverageKKM(3, random_state=0).fit(views)
+    # The largest cluster was 1, and the smallest had a number that there is not now.
+    earlier = pd.Series([1, 7], [0, 59])
+    np.testing.assert_array_equal(
+        align_clusters(model, earlier).labels_, np.repeat([1, 0, 2], [24, 20, 16])
+    )
 
 
 def test_names_are_kept_until_the_next_fit_and_in_files(named, views, tmp_path):

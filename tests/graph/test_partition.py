@@ -184,3 +184,22 @@ def test_samples_are_compared_by_the_views_that_both_have():
     model = fitted(views, 3)
     assert adjusted_rand_index(y, model.labels_) > 0.95
     np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_one_size_have_the_same_numbers_in_any_order_of_samples(seed):
+    rng = np.random.default_rng(seed)
+    y = np.arange(120) % 4
+    views = {
+        name: 5 * rng.normal(size=(4, 6))[y] + rng.normal(size=(120, 6))
+        for name in "ab"
+    }
+    expected = AgreementKKM("auto", random_state=0).fit(views)
+    assert expected.n_clusters_ == 4
+    for _ in range(3):
+        order = rng.permutation(120)
+        shuffled = {name: view[order] for name, view in views.items()}
+        found = AgreementKKM("auto", random_state=0).fit(shuffled)
+        np.testing.assert_array_equal(found.labels_, expected.labels_[order])
+        of_four = [each.suggestion_.labels_by_k[4] for each in (found, expected)]
+        np.testing.assert_array_equal(of_four[0], of_four[1][order])

@@ -24,7 +24,15 @@ def inspect() -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
 
 
-@takes(*FIT, "annotate", "n_clusters", "method", "address", runs="cluster:run")
+@takes(
+    *FIT,
+    "annotate",
+    "align_with",
+    "n_clusters",
+    "method",
+    "address",
+    runs="cluster:run",
+)
 def cluster(
     *,
     labels: Path = Path("labels.csv"),

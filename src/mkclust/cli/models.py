@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mkclust.bench.plan import import_class
+from mkclust.cli.earlier import read_earlier
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import Data
 from mkclust.cli.options import AUTO, OPTIONS, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
+from mkclust.explain.cluster_names import align_clusters
 from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.stability import Stability, stability
 from mkclust.fit import MultipleKernelClusterer
@@ -200,6 +202,7 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
 def fit(request: Request, data: Data, progress: Progress) -> Fit:
     """Fit the model that was asked for, with the suggested number for -k auto."""
     model = new_model(request)
+    earlier = read_earlier(request.align_with)
     prepared = prepare(request, model, data)
     suggestion = None
     if request.n_clusters == AUTO:
@@ -217,6 +220,14 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
         model.set_params(n_clusters=suggestion.n_clusters)
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X, groups=data.groups, adjust=data.covariates)
+    if earlier is not None:
+        try:
+            align_clusters(model, earlier)
+        except ValueError as error:
+            warnings.warn(
+                f"the clusters are not numbered as in {request.align_with}: {error}",
+                stacklevel=2,
+            )
     return Fit(
         model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion
     )

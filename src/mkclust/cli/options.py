@@ -158,6 +158,11 @@ OPTIONS: dict[str, Any] = {
         "COLUMN,COLUMN",
         "Columns of --annotate that hazard ratios of survival are adjusted for.",
     ),
+    "align_with": _option(
+        OUTPUT,
+        "FILE",
+        "Number clusters as in earlier labels (.csv) or an earlier model (.skops).",
+    ),
     "names": _option(OUTPUT, "N=NAME,N=NAME", "Names of clusters: 0=basal,1=luminal."),
     "as_json": _option(OUTPUT, "", "Print JSON instead of text.", "--json"),
     "quiet": _option(OUTPUT, "", "No progress, no warnings.", "-q", "--quiet"),
@@ -207,6 +212,7 @@ class Request:
     groups: str | None = None
     adjust_for: str | None = None
     annotate: str | None = None
+    align_with: str | None = None
     join: str | None = None
     impute: str | None = None
     n_clusters: Any = AUTO
@@ -225,7 +231,7 @@ class Request:
     @property
     def files(self) -> list[str]:
         """The files of all tables, of those that are not clustered, too."""
-        others = (self.annotate, self.adjust_for)
+        others = (self.annotate, self.adjust_for, self.align_with)
         return [*self.inputs, *(each for each in others if each is not None)]
 
     @property

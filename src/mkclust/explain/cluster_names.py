@@ -1,10 +1,15 @@
-"""Names that people give to clusters, kept in the model."""
+"""Names and numbers that people give to clusters, kept in the model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from mkclust.explain.fitted import check_fitted
+import numpy as np
+import pandas as pd
+
+from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.fit import MultipleKernelClusterer
+from mkclust.metrics import align_labels
 from mkclust.text import count, join_words, printable
 
 Model = TypeVar("Model", bound=MultipleKernelClusterer)
@@ -72,4 +77,67 @@ def name_clusters(model: Model, names: Mapping[int, str] | Sequence[str]) -> Mod
         )
     model.cluster_names_ = tuple(found)
     model._learned_names = (*{*model._learned_names, "cluster_names_"},)
+    return model
+
+
+def align_clusters(model: Model, earlier: pd.Series) -> Model:
+    """Give the clusters of a fitted model the numbers of earlier ones.
+
+    Clusters are paired as by `mkclust.align_labels`; those without a partner, or of one
+    whose number there is not, get the numbers that are left, larger ones first.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator, which is changed.
+    earlier : Series of int
+        Earlier clusters by the ids of the samples, or by their numbers from 0.
+
+    Returns
+    -------
+    MultipleKernelClusterer
+        The same model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from mkclust import AverageKKM
+    >>> from mkclust.explain.cluster_names import align_clusters
+    >>> table = np.repeat([[0.0], [9.0]], [25, 15], axis=0)
+    >>> table += np.random.default_rng(0).normal(size=(40, 1))
+    >>> model = AverageKKM(n_clusters=2, random_state=0).fit(table)
+    >>> earlier = pd.Series([1, 0], index=[3, 39])
+    >>> align_clusters(model, earlier).labels_[[3, 39]].tolist()
+    [1, 0]
+    """
+    check_fitted(model)
+    labels = np.asarray(model.labels_)
+    k = int(model.n_clusters_)
+    index = fitted_index(model)
+    if isinstance(index, int):
+        index = pd.RangeIndex(index)
+    now = pd.Series(labels, index)[labels >= 0]
+    before = earlier[earlier >= 0]
+    if not len(before):
+        raise ValueError("the earlier clusters have no samples: pass others")
+
+    pairs = pd.DataFrame({"now": now, "then": align_labels(now, before)})
+    wanted = pairs.drop_duplicates("now").set_index("now")["then"]
+    numbers = {each: int(then) for each, then in wanted.items() if then < k}
+    free = iter(sorted({*range(k)} - {*numbers.values()}))
+    places = np.array([numbers[c] if c in numbers else next(free) for c in range(k)])
+
+    model.labels_ = np.where(labels >= 0, places[labels], labels)
+    centers = np.empty_like(model._centers)
+    centers[places] = model._centers
+    model._centers = centers
+    if hasattr(model, "missingness_"):
+        # Columns are clusters.
+        old = np.argsort(places)
+        counts = {
+            name: getattr(model.missingness_, name)[:, old]
+            for name in ("counts", "view_counts")
+        }
+        model.missingness_ = replace(model.missingness_, **counts)
     return model
