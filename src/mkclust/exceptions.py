@@ -87,6 +87,10 @@ class OtherRangeWarning(UserWarning):
     """Most values of new samples are outside the ranges of the fit."""
 
 
+class UnknownCellsWarning(UserWarning):
+    """Cells such as ``[Not Available]`` are taken for a category of their own."""
+
+
 class OutcomeColumnsWarning(UserWarning):
     """Columns of survival were left out of what is clustered."""
 

@@ -1,6 +1,7 @@
 """All that is in the way of a fit is named at once, with a command that cures it."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from helpers.cli import invoke, stop, succeed
 from mkclust import AgreementKKM
 from mkclust.datasets import load
-from mkclust.exceptions import InputError
+from mkclust.exceptions import InputError, UnknownCellsWarning
 
 N = 90
 Y = np.arange(N) % 3
@@ -150,3 +151,81 @@ def test_a_table_of_one_problem_keeps_its_own_message():
     with pytest.raises(InputError, match="impute='median'") as caught:
         AgreementKKM(3).fit(proteins)
     assert "\n" not in str(caught.value)
+
+
+def messy_visits():
+    """Return a clinic's table in which words say that nothing is known."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "patient": PATIENTS,
+            "weight": (60 + 9 * (Y == 1) + rng.normal(size=N)).round(4).astype(str),
+            "height": rng.normal(170, 9, size=N),
+            "stage": rng.choice(["I", "II"], size=N),
+            "OS_MONTHS": rng.exponential(30, size=N),
+            "OS_STATUS": rng.choice(["0:LIVING", "1:DECEASED"], size=N),
+        }
+    )
+    frame.loc[4:9, "stage"] = "[Not Available]"
+    return frame
+
+
+def test_words_for_what_is_not_known_are_named_with_the_option_that_empties_them():
+    tables()[1].reindex(PATIENTS).fillna(0).to_csv("proteins.csv", index_label="sample")
+    frame = messy_visits()
+    frame.to_csv("visits.csv", index=False)
+    inspected = succeed("inspect", "proteins.csv", "visits.csv")
+    advice = [line for line in inspected.stdout.splitlines() if "advice: " in line]
+    cells, survival, empty = advice
+    assert "the cells '[Not Available]' in 1 column ('stage')" in cells
+    assert "'OS_MONTHS' and 'OS_STATUS' of survival" in survival
+    assert "--annotate visits.csv" in survival
+    assert "('stage': 6)" in empty
+    command = inspected.stdout.splitlines()[-1]
+    assert "--missing 'visits.csv=[Not Available]' --annotate visits.csv" in command
+    said = succeed(*shlex.split(command)[1:])
+    assert re.search("OS_MONTHS, OS_STATUS +log-rank", said.stdout)
+    assert "Not Available" not in said.stderr
+
+    plain = succeed("cluster", "proteins.csv", "visits.csv", "-k", 3)
+    assert "--missing 'visits.csv=[Not Available]'" in plain.stderr
+    assert "--annotate visits.csv" in plain.stderr
+    assert "annotate to" not in plain.stderr
+
+    frame.loc[20:80, "weight"] = "NA?"
+    frame.to_csv("visits.csv", index=False)
+    message = stop("cluster", "proteins.csv", "visits.csv", "-k", 3)
+    assert "'NA?' and '[Not Available]' in 2 columns" in message
+    succeed(*shlex.split(message.splitlines()[-1])[1:])
+
+
+def test_words_for_what_is_not_known_are_named_in_the_file_of_variables_too():
+    tables()[1].reindex(PATIENTS).fillna(0).to_csv("proteins.csv", index_label="sample")
+    messy_visits().to_csv("visits.csv", index=False)
+    command = ("cluster", "proteins.csv", "-k", 3, "--annotate", "visits.csv")
+    missing = "visits.csv=[Not Available]"
+    assert f"--missing '{missing}'" in succeed(*command).stderr
+    result = succeed(*command, "--missing", missing)
+    assert "Not Available" not in result.stderr
+    with open("run.json", encoding="utf-8") as file:
+        tests = json.load(file)["annotation"]["tests"]
+    assert {each["variable"]: each["n_missing"] for each in tests}["stage"] == 6
+
+
+def test_a_table_of_survival_alone_belongs_to_another_option():
+    messy_visits()[["patient", "OS_MONTHS", "OS_STATUS"]].to_csv("os.csv", index=False)
+    proteins = tables()[1].reindex(PATIENTS).fillna(0)
+    proteins.to_csv("proteins.csv", index_label="sample")
+    message = stop("cluster", "proteins.csv", "os.csv", "-k", 3)
+    assert "os.csv: has only columns of survival" in message
+    assert "give it by --annotate instead" in message
+
+
+def test_python_is_told_of_words_for_what_is_not_known():
+    frame = messy_visits().set_index("patient").drop(columns=["OS_MONTHS", "OS_STATUS"])
+    frame["weight"] = frame["weight"].astype(float)
+    with pytest.warns(UnknownCellsWarning, match=r"'stage'.*\[Not Available\]"):
+        AgreementKKM(3, random_state=0).fit(frame)
+    frame["weight"] = frame["weight"].astype(str).where(frame.index < PATIENTS[40], "?")
+    with pytest.raises(InputError, match=r"missing=\['\?', '\[Not Available\]'\]"):
+        AgreementKKM(3).fit(frame)

@@ -468,3 +468,27 @@ def test_columns_of_a_parquet_file_can_be_selected(tmp_path, on_disk):
     np.testing.assert_array_equal(data.y, y)
     for wrong in ("c9", "place")[: 2 if on_disk else 1]:
         assert wrong in complaint(f"{path}::c1,{wrong}", on_disk=on_disk)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y %H:%M"],
+)
+def test_dates_of_every_spelling_are_dates(tmp_path, form):
+    dates = pd.Series(pd.date_range("2019-01-01", periods=40, freq="11D"))
+    text = dates.dt.strftime(form).where(dates.index != 3)
+    frame = pd.DataFrame({"x": range(40), "seen": text})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    found = load(tmp_path / "a.csv").views["a"]["seen"]
+    pd.testing.assert_series_equal(
+        found, dates.where(dates.index != 3), check_names=False, check_dtype=False
+    )
+
+
+@pytest.mark.parametrize("cell", ["31/31/2019", "1.2.3.4", "3/4", "2019.5"])
+def test_what_only_looks_like_a_date_is_none(tmp_path, cell):
+    cells = ["1/2/2019", "3/2/2019", cell]
+    pd.DataFrame({"x": [1, 2, 4], "seen": cells}).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    assert load(tmp_path / "a.csv").views["a"]["seen"].tolist() == cells

@@ -19,6 +19,7 @@ from mkclust.cli.errors import CommandError
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
+from mkclust.cli.obstacles import SAID_OF_FILES, advice_on
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     Outcome,
@@ -84,7 +85,7 @@ def run(
         record = labels.parent / name
     more = {"plot": plot, "report": report, "save": save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
-    with session(quiet=request.quiet) as progress:
+    with session(quiet=request.quiet, unsaid=SAID_OF_FILES) as progress:
         titles = _names(names, request.n_clusters)
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
@@ -95,6 +96,8 @@ def run(
         adjusted = adjusted_for(variables, adjust)
         data = read_inputs(request, progress, variables)
         refuse_unmatched(request, variables, data)
+        for line in advice_on(request, data.inputs, variables):
+            warnings.warn(line, stacklevel=2)
         fitted = fit(request, data, progress)
         if titles:
             _name(fitted.model, titles)

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from mkclust.cli.errors import CommandError, one_line
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.obstacles import command_with, find_all, with_cures
+from mkclust.cli.obstacles import SAID_OF_FILES, command_with, find_all, with_cures
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
@@ -28,11 +28,12 @@ MOST_SAMPLES = 2000
 
 def run(request: Request) -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
-    names = ("views", "join", "notes", "patterns", "problems")
+    names = ("views", "join", "notes", "patterns", "problems", "advice")
     report: dict[str, Any] = {name: [] for name in names}
-    with session(quiet=True) as progress:
+    with session(quiet=True, unsaid=SAID_OF_FILES) as progress:
         obstacles = find_all(request)
-        report["problems"] = [each.describe() for each in obstacles]
+        for each in obstacles:
+            report["problems" if each.stops else "advice"].append(each.describe())
         cures = [cure for each in obstacles for cure in each.cures]
         report["command"] = command_with(cures)
         cured = with_cures(request, cures)
@@ -128,4 +129,5 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {count(each['samples'], 'sample')} {what}")
     lines += [f"warning: {line}" for line in report["warnings"]]
     lines += [f"problem: {line}" for line in report["problems"]]
+    lines += [f"advice: {line}" for line in report["advice"]]
     return [*lines, "", report["command"]]

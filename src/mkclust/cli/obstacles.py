@@ -23,7 +23,9 @@ from mkclust.cli.variables import read_variables, why_unmatched
 from mkclust.data.findings import (
     Cure,
     Finding,
+    find_advice,
     find_in_covariates,
+    find_marks,
     find_obstacles,
     find_unmatched,
 )
@@ -32,8 +34,15 @@ from mkclust.data.options import TableOptions
 from mkclust.data.orientation import turned_tables
 from mkclust.data.tables import as_table
 from mkclust.datasets.dataset import DatasetError
-from mkclust.exceptions import InputError
+from mkclust.exceptions import (
+    InputError,
+    OutcomeColumnsWarning,
+    UnknownCellsWarning,
+)
 from mkclust.index import has_ids
+
+# Warnings that are given with the names of files and options instead.
+SAID_OF_FILES = (OutcomeColumnsWarning, UnknownCellsWarning)
 
 
 class Obstacle(NamedTuple):
@@ -41,6 +50,7 @@ class Obstacle(NamedTuple):
 
     text: str
     cures: tuple[Cure, ...] = ()  # of files
+    stops: bool = True  # whether a fit is refused
 
     @property
     def options(self) -> list[str]:
@@ -52,8 +62,11 @@ class Obstacle(NamedTuple):
         if not self.cures:
             return self.text
         advice = f"pass {shlex.join(self.options)}"
-        if any(cure.parameter == "join" for cure in self.cures):
+        parameters = {cure.parameter for cure in self.cures}
+        if "join" in parameters:
             advice += ", or --join inner to keep those that all have"
+        if "annotate" in parameters:
+            advice += " to compare the clusters by them"
         return f"{self.text}: {advice}"
 
 
@@ -61,12 +74,17 @@ class ObstaclesError(CommandError):
     """All that is in the way of a fit, with the command that cures what it can."""
 
     def __init__(self, found: Sequence[Obstacle], command: str) -> None:
+        items = [each.describe() for each in found if each.stops]
         if len(found) == 1:
-            super().__init__(found[0].describe())
+            super().__init__(items[0])
             return
-        super().__init__(f"{len(found)} things are in the way of a fit:")
-        items = [each.describe() for each in found]
-        self.lines = [f"  {k}. {line}" for k, line in enumerate(items, start=1)]
+        if len(items) == 1:
+            super().__init__(items[0])
+            self.lines = []
+        else:
+            super().__init__(f"{len(items)} things are in the way of a fit:")
+            self.lines = [f"  {k}. {line}" for k, line in enumerate(items, start=1)]
+        self.lines += [f"  also: {each.describe()}" for each in found if not each.stops]
         if any(each.cures for each in found):
             self.lines += [self._last(found), command]
 
@@ -83,7 +101,7 @@ def explain(request: Request, error: ValueError) -> Exception:
     if not isinstance(error, InputError | DatasetError):
         return error
     found = find_all(request)
-    if not found:
+    if not any(each.stops for each in found):
         return error
     return ObstaclesError(
         found, command_with([c for each in found for c in each.cures])
@@ -91,7 +109,22 @@ def explain(request: Request, error: ValueError) -> Exception:
 
 
 def find_all(request: Request) -> list[Obstacle]:
-    """Return all that is in the way, after each cure what shows then."""
+    """Return all that is in the way, and then what else should be looked at.
+
+    What shows only after advice was taken is advice, too.
+    """
+    everything = _find_in_rounds(request)
+    found = [each for each in everything if each.stops]
+    advice = [each for each in everything if not each.stops]
+    cures = [cure for each in everything for cure in each.cures]
+    if advice:
+        later = _find_in_rounds(with_cures(request, cures))
+        advice += [each._replace(stops=False) for each in later if each.stops]
+    return list(dict.fromkeys([*found, *advice]))
+
+
+def _find_in_rounds(request: Request) -> list[Obstacle]:
+    """Return what is in the way, after each cure what shows then."""
     found: list[Obstacle] = []
     # What is cured may let other things show, such as ids after a table is turned.
     most_rounds = 4
@@ -99,11 +132,11 @@ def find_all(request: Request) -> list[Obstacle]:
         known = {each.text for each in found}
         new = [each for each in _look(request) if each.text not in known]
         found += new
-        cures = [cure for each in new for cure in each.cures]
+        cures = [cure for each in new if each.stops for cure in each.cures]
         if not cures:
             break
         request = with_cures(request, cures)
-    return list(dict.fromkeys(found + _look_beside(request)))
+    return found + _look_beside(request)
 
 
 def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
@@ -111,7 +144,7 @@ def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
     changes: dict[str, Any] = {}
 
     # Commands that fit take these options for all files alike.
-    of_all = ("join", "impute")
+    of_all = ("join", "impute", "annotate")
     for parameter, value, file in cures:
         if parameter in of_all:
             changes[parameter] = value
@@ -216,7 +249,7 @@ def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
         turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]
         if turns and finding.table in certain:
             continue  # the command does it by itself
-        found.append(_of_files(finding, files))
+        found.append(_of_files(finding, files, request))
     return found
 
 
@@ -244,6 +277,8 @@ def _look_beside(request: Request) -> list[Obstacle]:
             continue
         for table in tables.values():
             found += _match(request, text, table, views)
+            if text == request.annotate:
+                found += _marks_of_variables(request, table)
     if request.adjust_for is not None:
         found += _look_at_covariates(request)
     return found
@@ -274,7 +309,7 @@ def _match(
     found = find_unmatched(file, own, others)
     if not found:
         return [Obstacle(f"{file}: {one_line(reason)}")]
-    return [_of_files(each, files) for each in found]
+    return [_of_files(each, files, request) for each in found]
 
 
 def _look_at_covariates(request: Request) -> list[Obstacle]:
@@ -285,18 +320,46 @@ def _look_at_covariates(request: Request) -> list[Obstacle]:
     except (DatasetError, CommandError):
         return []  # which is in the list already
     found = find_in_covariates(file, as_table(covariates, file), request.impute)
-    return [_of_files(each, {file: file}) for each in found]
+    return [_of_files(each, {file: file}, request) for each in found]
 
 
-def _of_files(finding: Finding, files: Mapping[str, str]) -> Obstacle:
+def advice_on(
+    request: Request, inputs: Sequence[Input], variables: Mapping[str, Any] | None
+) -> list[str]:
+    """Return what stops no fit of inputs, and should be looked at, with options."""
+    views = list_views(inputs)
+    tables = tables_of(views)
+    square = {name for name, table in tables.items() if columns_are_ids(table.values)}
+    files = {view.name: file_name(view.file) for view in views}
+    found = [_of_files(each, files, request) for each in find_advice(tables, square)]
+    for table in (variables or {}).values():
+        found += _marks_of_variables(request, table)
+    return [each.describe() for each in dict.fromkeys(found)]
+
+
+def _marks_of_variables(request: Request, table: Any) -> list[Obstacle]:
+    """Return which cells of variables seem to mean that a value is not known."""
+    file = file_name(request.annotate or "")
+    own = as_table(getattr(table, "obs", table), file)
+    if not own.is_frame:
+        return []
+    found = find_marks(file, own)
+    return [_of_files(each, {file: file}, request) for each in found]
+
+
+def _of_files(finding: Finding, files: Mapping[str, str], request: Request) -> Obstacle:
     """Return a finding about tables as one about their files."""
     text = f"{files[finding.table]}: {finding.found}"
-    if not finding.cures:
-        return Obstacle(f"{text}; {finding.remedy or finding.advice}")
-    cures = []
+    found = []
     for cure in finding.cures:
         file = None
         if cure.table is not None:
             file = files[cure.table]
-        cures.append(cure._replace(table=file))
-    return Obstacle(text, tuple(cures))
+        if cure.parameter != "annotate":
+            found.append(cure._replace(table=file))
+        elif request.annotate is None:
+            found.append(Cure("annotate", str(file)))
+    if not found:
+        advice = finding.remedy or finding.advice
+        return Obstacle(f"{text}; {advice}", stops=finding.stops)
+    return Obstacle(text, tuple(found), finding.stops)

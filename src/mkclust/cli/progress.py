@@ -15,11 +15,13 @@ from mkclust.watch import watched_by
 
 
 @contextmanager
-def session(*, quiet: bool = False) -> Iterator["Progress"]:
-    """Show progress, and print warnings in the end."""
+def session(
+    *, quiet: bool = False, unsaid: tuple[type[Warning], ...] = ()
+) -> Iterator["Progress"]:
+    """Show progress, and print warnings in the end, but for some kinds."""
     with warnings.catch_warnings(record=True) as log:
         warnings.simplefilter("always")
-        progress = Progress(log, quiet)
+        progress = Progress(log, quiet, unsaid)
         with progress.connections, progress.live, watched_by(progress.watch):
             yield progress
             progress.phase("")
@@ -42,12 +44,18 @@ def in_words(seconds: float) -> str:
 class Progress:
     """The current phase and its steps, on a terminal, and how long each phase took."""
 
-    def __init__(self, log: list[warnings.WarningMessage], quiet: bool = False) -> None:
+    def __init__(
+        self,
+        log: list[warnings.WarningMessage],
+        quiet: bool = False,
+        unsaid: tuple[type[Warning], ...] = (),
+    ) -> None:
         console = Console(stderr=True)
         console.quiet = quiet or not console.is_terminal
         self.seconds: dict[str, float] = {}
         self.live = console.status("")
         self._log = log
+        self._unsaid = unsaid
         self._phase = ""
         self._start = 0.0
         self._first_step = 0.0
@@ -90,6 +98,7 @@ class Progress:
             one_line(each.message)
             for each in self._log
             if issubclass(each.category, kinds)
+            and not issubclass(each.category, self._unsaid)
         ]
         return list(dict.fromkeys(lines))
 

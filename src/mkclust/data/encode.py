@@ -12,7 +12,7 @@ from mkclust.data.check import check_view, in_memory, n_dims, n_rows
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.no_features import outcome_columns
 from mkclust.data.tables import Column, Table, are_numbers, read_column
-from mkclust.exceptions import warn
+from mkclust.exceptions import UnknownCellsWarning, warn
 from mkclust.index import has_ids, key_of, match_rows
 from mkclust.text import count, join_words
 from mkclust.types import Float
@@ -327,6 +327,12 @@ def _warn_of_numbers(column: Column, title: str) -> None:
     found = f"{title}, column {column.name!r}"
     if column.mixed:
         warn(f"{found}: {column.mixed}; its values are taken for categories: {EMPTY}.")
+    elif column.unknown:
+        marks = join_words(map(repr, column.unknown))
+        warn(
+            f"{found}: the cells {marks} count as categories: {EMPTY}.",
+            UnknownCellsWarning,
+        )
     elif column.digits:
         warn(
             f"{found}: {column.digits}; its values are taken for categories: make "

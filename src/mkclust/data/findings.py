@@ -12,10 +12,14 @@ from mkclust.data.check import in_memory
 from mkclust.data.encode import unusable_columns
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.join import holds_ids
-from mkclust.data.no_features import id_columns, leave_out_outcomes
+from mkclust.data.no_features import (
+    id_columns,
+    leave_out_outcomes,
+    outcome_columns,
+)
 from mkclust.data.options import TableOptions
 from mkclust.data.orientation import turn, turned_tables
-from mkclust.data.tables import Column, Table, are_numbers
+from mkclust.data.tables import Column, Table, are_numbers, read_column
 from mkclust.exceptions import silence
 from mkclust.index import has_ids, shared_length, spelled_otherwise, written_like
 from mkclust.text import count, join_words
@@ -39,6 +43,8 @@ class Finding:
     cures: tuple[Cure, ...] = ()
     # What to do in a file, if no parameter helps.
     remedy: str = ""
+    # Whether a fit is refused; if not, it may be of something else than was meant.
+    stops: bool = True
 
     @property
     def replaces_error(self) -> bool:
@@ -74,6 +80,24 @@ def find_obstacles(
         search.join()
         search.cells()
     return search.findings
+
+
+def find_advice(
+    tables: Mapping[str, Table], of_pairs: Collection[str] = ()
+) -> list[Finding]:
+    """Return what stops no fit, and may make it one of something else than meant."""
+    search = _Search(dict(tables), TableOptions(), of_pairs)
+    for name in search.frames:
+        search.unmark(name)
+        search.outcomes(name)
+    return [each for each in search.findings if not each.stops]
+
+
+def find_marks(name: str, table: Table) -> list[Finding]:
+    """Return cells of a table that is not clustered that seem to mean: not known."""
+    search = _Search({name: table}, TableOptions(), ())
+    search.unmark(name)
+    return [replace(each, stops=False) for each in search.findings]
 
 
 def find_unmatched(
@@ -133,10 +157,16 @@ class _Search:
         }
 
     def add(
-        self, table: str, found: str, advice: str, *cures: Cure, remedy: str = ""
+        self,
+        table: str,
+        found: str,
+        advice: str,
+        *cures: Cure,
+        remedy: str = "",
+        stops: bool = True,
     ) -> None:
         """Note what was found."""
-        self.findings.append(Finding(table, found, advice, cures, remedy))
+        self.findings.append(Finding(table, found, advice, cures, remedy, stops))
 
     def orientation(self) -> None:
         """Turn the tables whose columns are samples."""
@@ -263,6 +293,8 @@ class _Search:
             own = [c for c in table.values.columns if is_own_column(c)]
             self._drop(name, own, "of an earlier clustering")
 
+            self.unmark(name)
+            self.outcomes(name)
             frame = self.tables[name].values
             numbering = [frame.columns[place] for place in id_columns(frame)]
             if numbering and are_bare and not has_ids(frame.index):
@@ -275,6 +307,70 @@ class _Search:
             except ValueError:
                 continue  # said by the reader
             self._mend(name, unusable)
+
+    def outcomes(self, name: str) -> None:
+        """Note columns of survival, which are not clustered on."""
+        columns = outcome_columns(self.tables[name].values)
+        if not columns:
+            return
+        listed = join_words(map(repr, columns))
+        if len(columns) == self.tables[name].values.shape[1]:
+            self.add(
+                name,
+                f"has only columns of survival, {listed}, which are not clustered on",
+                "leave it out, and pass it to annotate",
+                remedy="give it by --annotate instead",
+            )
+            return
+        self.add(
+            name,
+            f"has the columns {listed} of survival, which are not clustered on",
+            "pass them to annotate to compare the clusters by them",
+            Cure("annotate", name, name),
+            remedy="rename them to cluster on them",
+            stops=False,
+        )
+
+    def unmark(self, name: str) -> None:
+        """Note cells that seem to mean that nothing is known, and empty them.
+
+        Categories keep them as a level of their own, unless the user says otherwise.
+        """
+        table = self.tables[name]
+        values = table.values
+        marked = []
+        refused = []
+        for place in np.flatnonzero(~np.array(are_numbers(values), bool)).tolist():
+            column = read_column(values, place)
+            is_declared = isinstance(values.dtypes.iloc[place], pd.CategoricalDtype)
+            if is_declared or not column.unknown:
+                continue
+            marked.append(column)
+            if column.content:
+                refused.append(place)
+        if not marked:
+            return
+
+        marks = sorted({mark for column in marked for mark in column.unknown})
+        self.add(
+            name,
+            f"has the cells {join_words(map(repr, marks))} in "
+            f"{count(len(marked), 'column')} "
+            f"({join_words(repr(column.name) for column in marked)}), which seem to "
+            "mean that a value is not known",
+            f"pass missing={marks!r} to load, or replace them by NaN",
+            *(Cure("missing", mark, name) for mark in marks),
+            stops=bool(refused),
+        )
+        values = values.copy()
+        for place in refused:
+            cells = values.iloc[:, place]
+            known = cells.mask(cells.isin(marks), None)
+            numbers = pd.to_numeric(known, errors="coerce")
+            if numbers.notna().sum() == known.notna().sum():
+                known = numbers
+            values.isetitem(place, known)
+        self.tables[name] = replace(table, values=values)
 
     def _take_as_ids(self, name: str, column: Any) -> None:
         """Take the numbers of samples for their ids."""

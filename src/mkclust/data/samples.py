@@ -422,9 +422,10 @@ def _with_findings(
     try:
         tables = {name: as_table(view, titles[name]) for name, view in named.items()}
         square = {n for n, table in tables.items() if columns_are_ids(table.values)}
-        findings = find_obstacles(tables, options, square)
+        found = find_obstacles(tables, options, square)
     except (ValueError, TypeError):
         return None
+    findings = [each for each in found if each.stops]
     if not findings:
         return None
     if len(findings) == 1 and not findings[0].replaces_error:

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
+from mkclust.data.unknown import unknown_marks
 from mkclust.text import count, did_you_mean, is_number, join_words
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
@@ -262,6 +263,11 @@ class Column:
         if len(others) <= len(values) / 2:
             return others
         return []
+
+    @property
+    def unknown(self) -> list[str]:
+        """The different cells that seem to mean that a value is not known."""
+        return unknown_marks(self.values[~self.missing].tolist())
 
     @property
     def mixed(self) -> str:

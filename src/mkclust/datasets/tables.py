@@ -29,6 +29,12 @@ from mkclust.datasets.long_lines import (
 )
 from mkclust.text import is_number
 
+# Dates other than those of ISO 8601: 31/12/2019, 31.12.2019 and 2019/12/31, also with a
+# time.
+DATE = (
+    r"\s*(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{4}([./])\d{1,2}\3\d{1,2})"
+    r"( +\d{1,2}:\d{2}(:\d{2})?)?\s*"
+)
 # What a reader of tables returns: tables by name, and sentences about what it skipped.
 Tables = tuple[dict[str, RawTable], list[str]]
 # How packed text files are opened, by the last suffix.
@@ -238,6 +244,18 @@ def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Se
         return text.str.replace(decimal, ".", regex=False).astype(float)
     if present.str.fullmatch(r"\d{4}-\d{2}-\d{2}([T ].*)?").all():
         return pd.to_datetime(text, errors="coerce", format="ISO8601")
+    if present.str.fullmatch(DATE).all():
+        return _as_dates(text)
+    return text
+
+
+def _as_dates(text: pd.Series) -> pd.Series:
+    """Return dates such as 31/12/2019 or 12/31/2019, text if some are neither."""
+    days = text.str.replace(r"[./-]", "/", regex=True).str.split().str[0]
+    for form in ("%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y"):
+        found = pd.to_datetime(days, errors="coerce", format=form)
+        if found.notna().sum() == text.notna().sum():
+            return found
     return text
 
 
