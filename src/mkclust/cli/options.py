@@ -69,7 +69,8 @@ OPTIONS: dict[str, Any] = {
     "adjust_for": _option(
         INPUT,
         "FILE[::COLUMN,COLUMN]",
-        "Covariates, such as age or batch: what is linear in them is removed first.",
+        "Covariates, such as age or batch: what is linear in them is removed from the "
+        "tables before the fit. For hazard ratios: --adjust.",
     ),
     "join": _option(
         INPUT,
@@ -156,7 +157,8 @@ OPTIONS: dict[str, Any] = {
     "adjust": _option(
         OUTPUT,
         "COLUMN,COLUMN",
-        "Columns of --annotate that hazard ratios of survival are adjusted for.",
+        "Columns of --annotate that hazard ratios of survival are adjusted for, after "
+        "the fit. To cluster without them: --adjust-for.",
     ),
     "align_with": _option(
         OUTPUT,

@@ -368,7 +368,8 @@ def annotate(
         exchange samples within groups, and whole groups of the same size.
     adjust : str or sequence of str, default=()
         Columns of the table, such as age and stage, that the hazard ratios of survival
-        are adjusted for: numbers by unit, categories by level.
+        are adjusted for: numbers by unit, categories by level. The clusters stay as
+        they are; ``fit(X, adjust=...)`` removes covariates before clusters are made.
 
     Examples
     --------

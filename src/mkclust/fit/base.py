@@ -182,7 +182,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             What they change otherwise, such as variances or the shape of a cloud,
             stays. If clusters differ in a covariate, their difference is removed with
             it. New samples need theirs in ``predict``. The test of agreement knows of
-            what was removed.
+            what was removed. Empty cells are filled with ``impute="median"``. To adjust
+            hazard ratios instead, use ``adjust`` of `mkclust.annotate`.
 
         Returns
         -------
