@@ -169,6 +169,16 @@ def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem
     assert (single.effects, single.names) == ([], ("nothing stands out",))
 
 
+def test_every_view_says_what_sets_a_cluster_apart(problem):
+    description = describe(*problem)
+    for cluster in range(3):
+        parts = description.by_view(cluster, 1).split("; ")
+        for view, part in zip(problem[1], parts, strict=True):
+            [first] = description.strongest(cluster, 1, view)
+            assert part.startswith(f"{view}: ")
+            assert part.endswith(f"{view} {first.feature}")
+
+
 def test_a_description_is_handed_on(problem):
     model, views = problem
     description = describe(model, views, n_features=2)

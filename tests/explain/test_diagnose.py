@@ -155,7 +155,7 @@ def test_a_single_column_that_decides_the_clusters_is_named():
     views, y = blob_views(rng, n=200, k=3, strengths=(0.5,), n_features=50)
     column = np.eye(3)[np.where(rng.random(200) < 0.8, y, rng.integers(3, size=200))]
     X = {"table": views[0], "column": column}
-    assert "Kernel 'column' decides the clusters" in str(diagnosed(X, 3))
+    assert "View 'column' decides the clusters" in str(diagnosed(X, 3))
     assert "decides" not in str(diagnosed(X, 3, AgreementKKM))
 
 

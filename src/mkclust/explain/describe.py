@@ -92,15 +92,32 @@ class Description:
             names[cluster] += f" ({cluster})"
         return tuple(names)
 
-    def strongest(self, cluster: int, most: int) -> list[Any]:
-        """Return the rows of a cluster whose differences are large."""
+    def strongest(self, cluster: int, most: int, view: str | None = None) -> list[Any]:
+        """Return the rows of a cluster, or of a view of it, with large differences."""
         rows = [row for row in self.effects if row.cluster == cluster]
+        if view is not None:
+            rows = [row for row in rows if row.view == view]
 
         # Less than this is a small effect by Cohen's reading, too small for the name of
         # a cluster.
         noteworthy = 0.2
         rows = [row for row in rows if abs(row.standardized) >= noteworthy]
         return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
+
+    def by_view(self, cluster: int, most: int) -> str:
+        """Return what sets a cluster apart in each view, with up to so many features.
+
+        Such as "rna: high ENSG33, low ENSG7; proteins: high P8".
+        """
+        phrases = []
+        views = self.table["view"].unique().tolist()
+        for view in views:
+            words = ", ".join(map(_phrase, self.strongest(cluster, most, view)))
+            if words and len(views) > 1:
+                words = f"{view}: {words}"
+            if words:
+                phrases.append(words)
+        return "; ".join(phrases) or "nothing stands out"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description in types of JSON: ``clusters``, and ``notes``."""

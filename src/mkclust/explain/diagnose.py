@@ -33,6 +33,7 @@ from mkclust.fit.same_input import (
 )
 from mkclust.linalg import select, to_device, to_host
 from mkclust.metrics import agreement_of_labels
+from mkclust.plots.model import noun_of_kernels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized
 from mkclust.stack.discretize import discretize
@@ -73,6 +74,8 @@ class Diagnosis:
         diagnosed.
     refit_agreement : float
         Adjusted Rand index between the clusters of that fit and the model's.
+    noun : {"kernel", "view"}
+        What a kernel is called in sentences: a view, if every view has one kernel.
     """
 
     method: str
@@ -83,6 +86,7 @@ class Diagnosis:
     n_samples: int
     n_diagnosed: int
     refit_agreement: float = 1.0
+    noun: str = "kernel"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +136,11 @@ class Diagnosis:
 
     def sentences(self) -> list[str]:
         """Return what stands out, in sentences."""
-        found = self._about_noise()
+        return [*self._about_noise(), *self.about_clusters()]
+
+    def about_clusters(self) -> list[str]:
+        """Return how the clusters depend on single kernels, in sentences."""
+        found = []
         without = self.table["leave_one_out"]
         alone = self.table["agreement"]
         directions = self.view_agreement.directions
@@ -148,8 +156,9 @@ class Diagnosis:
             and alone.max() >= decides
         ):
             found.append(
-                f"Kernel {alone.idxmax()!r} decides the clusters: alone it has the "
-                f"same to {alone.max():.2f} (adjusted Rand index), though it has few "
+                f"{self.noun.capitalize()} {alone.idxmax()!r} decides the clusters: "
+                f"alone it has the same to {alone.max():.2f} (adjusted Rand index), "
+                "though it has few "
                 f"effective directions ({directions[decisive]:.2g}), as a single "
                 "column does."
             )
@@ -157,16 +166,17 @@ class Diagnosis:
         # Adjusted Rand indices of at least this are shown as 1.00.
         same = 0.995
         if self.n_clusters > 1 and without.min() >= same:
-            found.append("No single kernel changes the clusters.")
+            found.append(f"No single {self.noun} changes the clusters.")
         elif self.n_clusters > 1 and without.notna().any():
             found.append(
-                f"The clusters depend most on kernel {without.idxmin()!r}: without it "
-                f"they stay the same to {without.min():.2f} (adjusted Rand index)."
+                f"The clusters depend most on {self.noun} {without.idxmin()!r}: "
+                f"without it they stay the same to {without.min():.2f} (adjusted Rand "
+                "index)."
             )
         if self.n_diagnosed < self.n_samples:
             found.append(
-                "Clusters of single kernels, and without them, are those of a fit on "
-                f"{self.n_diagnosed:,} of the {self.n_samples:,} samples, whose "
+                f"Clusters of single {self.noun}s, and without them, are those of a "
+                f"fit on {self.n_diagnosed:,} of the {self.n_samples:,} samples, whose "
                 f"clusters agree with the model's to {self.refit_agreement:.2f} "
                 "(adjusted Rand index)."
             )
@@ -177,18 +187,18 @@ class Diagnosis:
         noise = self.noise
         weights = self.table["weight"]
         if not self.view_agreement.is_testable:
-            return ["Too few samples or views to test which kernels agree."]
+            return [f"Too few samples or views to test which {self.noun}s agree."]
         if not noise:
-            return ["Each kernel agrees with another one."]
-        kernels = "Kernel"
+            return [f"Each {self.noun} agrees with another one."]
+        kernels = self.noun.capitalize()
         them = "it"
         if len(noise) > 1:
-            kernels = "Kernels"
+            kernels += "s"
             them = "them"
         names = join_words(map(repr, noise), most=len(noise))
         sentences = [
             f"{kernels} {names} may be noise: no clear agreement with "
-            "another kernel. Or the structure is in no other kernel, or the agreement "
+            f"another {self.noun}. Or it has structure of its own, or the agreement "
             "is too weak for this number of samples, or the samples are in another "
             "order."
         ]
@@ -252,7 +262,7 @@ def diagnose(
     >>> print(diagnosis)  # doctest: +ELLIPSIS
     AverageKKM, 10 clusters, 5 kernels
     ...
-    Kernel 'dice' may be noise: no clear agreement with another kernel. ...
+    View 'dice' may be noise: no clear agreement with another view. ...
     """
     check_fitted(model)
     if len(model.kernel_names_) < 2:
@@ -275,6 +285,7 @@ def diagnose(
         n_samples=len(model.labels_),
         n_diagnosed=len(exact.part),
         refit_agreement=exact.agreement_with(model),
+        noun=noun_of_kernels(model),
     )
 
 

@@ -295,8 +295,8 @@ class AgreementKKM(InductiveClusterer):
     approximation: ClassVar[None] = None  # type: ignore[misc]
 
     SUMMARY: ClassVar[str] = (
-        "clusters cut from the graph of neighborhoods, in the mix of those kernels "
-        "that agree with another one and in their views"
+        "clusters cut from the graph of neighborhoods, in the mix of those views "
+        "that agree with another one and in each of them"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
         "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via "

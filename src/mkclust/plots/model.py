@@ -71,3 +71,11 @@ class FittedModel(Protocol):
 
     def _rows_of(self, embedding: Array) -> Float:
         """Return the rows, but for their form, by which an embedding is clustered."""
+
+
+def noun_of_kernels(model: FittedModel) -> str:
+    """Return what a person calls the kernels of a fit: views, if each has one."""
+    views = getattr(model, "view_names_in_", None)
+    if views is not None and len(views) == len(model.kernel_names_):
+        return "view"
+    return "kernel"

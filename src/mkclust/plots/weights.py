@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.plots.model import FittedModel
+from mkclust.plots.model import FittedModel, noun_of_kernels
 from mkclust.plots.style import (
     BLUE,
     INK,
@@ -42,6 +42,8 @@ class KernelWeightsDisplay(Display):
         captures.
     note : str, default=""
         The sentence below the bars on how to read them.
+    noun : str, default="kernel"
+        What is weighted; views, if each of them has one kernel.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class KernelWeightsDisplay(Display):
     weights: Any
     alignments: Any
     note: str = ""
+    noun: str = "kernel"
 
     def __post_init__(self) -> None:
         self.weights = np.asarray(self.weights, dtype=float)
@@ -64,7 +67,8 @@ class KernelWeightsDisplay(Display):
     def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         learned = {"weights": model.weights_, "alignments": model.alignments_}
         note = getattr(model, "WEIGHT_MEANING", "")
-        return {"kernel_names": model.kernel_names_, **learned, "note": note, **options}
+        words = {"note": note, "noun": noun_of_kernels(model)}
+        return {"kernel_names": model.kernel_names_, **learned, **words, **options}
 
     def _size(self) -> tuple[float, float]:
         return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
@@ -125,4 +129,4 @@ class KernelWeightsDisplay(Display):
         ax.tick_params(axis="x", length=0, labelsize=10)
         ax.spines[:].set_visible(False)
         note = "\n".join(wrap(self.note, 70))
-        set_titles(ax, "Weights and alignments of the kernels", note)
+        set_titles(ax, f"Weights and alignments of the {self.noun}s", note)

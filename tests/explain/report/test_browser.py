@@ -64,7 +64,7 @@ def test_the_page_loads_without_error_and_asks_for_nothing_else(browser):
 
 
 def test_tables_are_sorted_by_mouse_and_keyboard(browser, digits):
-    found = table(browser, "The kernels")
+    found = table(browser, "What each view contributes")
     heads = found.find_elements(By.CSS_SELECTOR, "thead th")
     at = [head.text for head in heads].index("Weight")
     button = heads[at].find_element(By.TAG_NAME, "button")

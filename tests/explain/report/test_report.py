@@ -36,8 +36,11 @@ from mkclust import (
     write_report,
 )
 from mkclust.explain.report import report_html
+from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import collect
+from mkclust.explain.report.figures import _of_views
 from mkclust.explain.report.lead import headline, lead
+from mkclust.explain.report.sections import _about_views
 from mkclust.explain.stability import stability
 from mkclust.fit.same_input import read_again
 from mkclust.kernels import Nystroem
@@ -46,6 +49,7 @@ from mkclust.stack.discretize import compared_rows
 from mkclust.text import spreadsheet_text
 
 EMPTY = {"meta", "link", "br"}
+EVIL = "</script><script>alert('1')</script>\x00&amp;\"'"
 FETCHING = {"src", "href", "srcset", "poster", "data", "action", "xlink:href"}
 
 
@@ -163,6 +167,16 @@ def text(problem, fitted, found):
 
 
 @pytest.fixture(scope="module")
+def odd(problem):
+    """Return a page of odd names, its model, and the ids of its samples."""
+    ids = [f'{EVIL} "{i}", the {i}th\r' for i in range(58)] + ["=1+1", "@SUM(A1)"]
+    views = {f"{EVIL}{name}": view.set_axis(ids) for name, view in problem[0].items()}
+    model = AgreementKKM(3, random_state=0).fit(views)
+    classes = np.array([f"{EVIL}{c}" for c in problem[1]])
+    return page_of(model, views, classes, n_resamples=2), model, ids
+
+
+@pytest.fixture(scope="module")
 def page(text):
     return Page(text)
 
@@ -178,7 +192,8 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Silhouette") == pytest.approx(means, abs=0.006)
     assert page.numbers(table, "Stability") == pytest.approx(found.clusters, abs=0.006)
     effects = describe(fitted, read_again(fitted, views))
-    assert page.column(table, "Set apart by") == list(effects.names)
+    shown = [effects.by_view(cluster, 2) for cluster in range(3)]
+    assert page.column(table, "Set apart by") == shown
     rows = compared_rows(fitted.embedding_, fitted._root)
     said = words(page.sections[""])
     silhouette = silhouette_score(rows, fitted.labels_)
@@ -195,7 +210,9 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     assert page.numbers(table, "Margin") == pytest.approx(
         fit_scores.margin[worst], abs=0.006
     )
-    strongest = [row for c in range(3) for row in effects.strongest(c, 5)]
+    strongest = [
+        row for c in range(3) for view in views for row in effects.strongest(c, 3, view)
+    ]
     table = "Features of the clusters"
     assert page.column(table, "Feature") == [row.feature for row in strongest]
     for name, values in {
@@ -209,8 +226,8 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
 
 def test_every_number_about_the_kernels_is_the_librarys(page, problem, fitted):
     diagnosis, shared = diagnose(fitted, problem[0]), fitted.agreement_
-    table = "The kernels"
-    assert page.column(table, "Kernel") == list(fitted.kernel_names_)
+    table = "What each view contributes"
+    assert page.column(table, "View") == list(fitted.kernel_names_)
     for name, expected in {
         "Weight": fitted.weights_,
         "Alignment": fitted.alignments_,
@@ -221,9 +238,9 @@ def test_every_number_about_the_kernels_is_the_librarys(page, problem, fitted):
     }.items():
         assert page.numbers(table, name) == pytest.approx(expected, abs=0.006)
     assert all(
-        sentence in page.sections["kernels"] for sentence in diagnosis.sentences()
+        sentence in page.sections["kernels"] for sentence in diagnosis.about_clusters()
     )
-    table, closest = "The views", [shared.closest(p) for p in range(3)]
+    table, closest = "The closest view of each", [shared.closest(p) for p in range(3)]
     assert page.column(table, "Closest to") == [shared.names[q] for q in closest]
     for name, matrix in {
         "Shared": shared.alignments,
@@ -306,12 +323,13 @@ def test_a_table_of_variables_is_tested_for_the_page(problem, fitted):
     rng, y = np.random.default_rng(0), problem[1]
     ids = problem[0]["left"].index
     other = pd.DataFrame({"age": rng.normal(size=60) + 3 * y, "one": 1.0}, ids)
-    page = page_of(fitted, problem[0], annotation=other.iloc[::-1])
+    data = collect(fitted, problem[0], annotation=other.iloc[::-1], n_resamples=0)
+    found = data.annotation
     expected = annotate(fitted, other).table
-    assert page.column("Variables against the clusters", "Variable") == ["age"]
-    statistic = page.numbers("Variables against the clusters", "Statistic")
-    assert statistic == pytest.approx(expected["statistic"][:1], rel=0.001)
-    assert "constant: one" in page.sections["annotation"]
+    assert found.table["variable"].tolist() == expected["variable"].tolist()
+    statistic = found.table["statistic"].to_numpy()
+    assert statistic == pytest.approx(expected["statistic"], rel=0.001, nan_ok=True)
+    assert any("constant: one" in sentence for sentence in found.untested)
 
 
 def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(text, fitted):
@@ -322,11 +340,9 @@ def test_every_dot_of_the_map_names_its_sample_cluster_and_margin(text, fitted):
     )
 
 
-def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem):
-    ids = [f'sample "{i}", the {i}th\r' for i in range(58)] + ["=1+1", "@SUM(A1)"]
-    views = {name: view.set_axis(ids) for name, view in problem[0].items()}
-    model = AverageKKM(3, random_state=0).fit(views)
-    [link] = [found for found in page_of(model, views).all("a") if "download" in found]
+def test_the_labels_of_all_samples_can_be_saved_from_the_page(odd):
+    page, model, ids = odd
+    [link] = [found for found in page.all("a") if "download" in found]
     content = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     rows = list(csv.reader(io.StringIO(content, newline="")))
     assert rows[0] == ["id", "cluster"]
@@ -371,24 +387,15 @@ def test_nothing_on_a_page_points_outside_it_and_scripts_are_allowed_by_hash(
     assert not re.search(r"@import|url\((?!#)", text)
 
 
-def test_names_cannot_become_markup(problem):
-    evil = "</script><script>alert('1')</script>\x00&amp;\"'"
-    views = {f"{evil}{name}": view for name, view in problem[0].items()}
-    views = {
-        name: view.set_axis([f"{evil}{i}" for i in range(60)])
-        for name, view in views.items()
-    }
-    model = AgreementKKM(3, random_state=0).fit(views)
-    classes = np.array([f"{evil}{c}" for c in problem[1]])
-    page = page_of(model, views, classes, n_resamples=2)
+def test_names_cannot_become_markup(odd):
+    page, *_ = odd
     assert len(page.all("script")) == 1
     assert "\x00" not in page.text
-    assert (
-        page.column("The kernels", "Kernel")[0]
-        == evil.replace("\x00", "\\x00") + "left"
-    )
+    shown = page.column("What each view contributes", "View")[0]
+    assert shown == EVIL.replace("\x00", "\\x00") + "left"
 
 
+@pytest.mark.slow
 def test_the_same_fit_gives_the_same_page_but_for_the_time(problem):
     model = AverageKKM(3, random_state=np.random.RandomState(0)).fit(problem[0])
     pages = [report_html(model, problem[0], n_resamples=2) for _ in range(2)]
@@ -433,6 +440,18 @@ def test_views_that_share_nothing_are_said_at_the_top(problem):
     assert "Before you read on" not in page.text
 
 
+def test_equal_weights_are_a_sentence_and_no_picture(problem):
+    model = AgreementKKM(3, random_state=0).fit(problem[0])
+    for weights in ([0.5, 0.5, 0.0], [0.4, 0.5, 0.1]):
+        model.weights_ = np.array(weights)
+        data = collect(model, problem[0], n_resamples=0)
+        drawn = [name for name, _ in _of_views(data)]
+        said = " ".join(_about_views(data))
+        is_equal = "2 views that are used have equal weights" in said
+        assert is_equal == (weights[2] == 0)
+        assert ("weights" in drawn) == (not is_equal)
+
+
 def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(problem):
     views = {name: view.to_numpy() for name, view in problem[0].items()}
     views["coin"] = np.eye(3)[np.random.default_rng(1).integers(3, size=60)]
@@ -440,16 +459,17 @@ def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(p
     agreed = AgreementKKM(3, random_state=0).fit(views).labels_
     for labels in (model.labels_, agreed):
         model.labels_ = labels
-        page, expected = page_of(model, views), adjusted_rand_score(agreed, labels)
-        details = words(page.sections["details"])
-        [ari] = re.findall(r"clusters that the views agree on: ([\d.]+\d)", details)
-        assert float(ari) == pytest.approx(expected, abs=0.006)
-        assert ("finds other clusters" in page.text) == (expected < 0.8)
+        data = collect(model, views, n_resamples=0)
+        expected = adjusted_rand_score(agreed, labels)
+        assert data.agreed_ari == pytest.approx(expected)
+        told = " ".join(cautions(data, data.verdict))
+        assert ("finds other clusters" in told) == (expected < 0.8)
 
 
 def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
     model = quiet_fit(SimpleMKKM(3, max_iter=1, tol=1e-12, random_state=0), problem[0])
-    assert "did not converge" in page_of(model, problem[0]).sections[""]
+    data = collect(model, problem[0], n_resamples=0)
+    assert "did not converge" in " ".join(cautions(data, data.verdict))
     said = page_of(model, problem[0], warned=["beware of <this>"]).sections[""]
     assert "Beware of <this>." in said
     assert "did not converge" not in said
@@ -478,9 +498,20 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
     assert rows == [
         [name, *map(str, counts)] for name, counts in model.missingness_.rows()
     ]
+
+
+@pytest.mark.slow
+def test_given_kernels_are_called_kernels(problem):
     kernels = np.stack([np.eye(20) + 1] * 2)
-    given = AverageKKM(3, random_state=0).fit(kernels)
-    assert "2 kernels were given" in words(page_of(given, kernels).sections["run"])
+    page = page_of(AverageKKM(3, random_state=0).fit(kernels), kernels)
+    assert "2 kernels were given" in words(page.sections["run"])
+    assert "What each kernel contributes" in page.tables
+
+
+def test_who_passed_views_reads_of_views(page):
+    said = [text for name, text in page.sections.items() if name != "run"]
+    found = re.findall(r"(?i).*kernel.*", "\n".join(said))
+    assert found == ["kernels'auto'"]  # a parameter
 
 
 @pytest.mark.slow
@@ -495,30 +526,34 @@ def test_every_method_has_a_report_with_its_paper_and_what_is_certified(name, pr
     assert ("did not converge" in page.text) == (not model.converged_)
 
 
+@pytest.mark.slow
 def test_one_kernel_and_one_cluster_have_a_report(problem):
     views = {"left": problem[0]["left"]}
     for method in (AverageKKM, AnchoredMKKM):
         page = page_of(method(3, random_state=0).fit(views), views)
-        assert "One kernel alone" in page.text
+        assert "One view alone" in page.text
     page = page_of(AverageKKM(1, random_state=0).fit(problem[0]), *problem)
     assert len(page.tables["The clusters"]) == 2
     assert "1 group of 60 samples" in page.text
 
 
-@pytest.mark.parametrize("method", [AverageKKM, AgreementKKM])
+@pytest.mark.parametrize(
+    "method", [pytest.param(AverageKKM, marks=pytest.mark.slow), AgreementKKM]
+)
 def test_several_kernels_of_one_table_have_a_report(problem, method):
     table = problem[0]["left"]
     page = page_of(method(3, random_state=0).fit(table), table)
 
-    assert len(page.tables["The kernels"]) > 3
+    assert len(page.tables["What each kernel contributes"]) > 3
     assert "One view alone: there is nothing to compare it with." in page.text
 
 
+@pytest.mark.slow
 def test_compressed_models_say_what_their_features_miss(problem):
     model = SimpleMKKM(3, approximation=Nystroem(n_components=20), random_state=0).fit(
         problem[0]
     )
-    missed = page_of(model, problem[0]).numbers("The kernels", "Missed")
+    missed = page_of(model, problem[0]).numbers("What each view contributes", "Missed")
     assert missed == pytest.approx(model.approximation_error_, abs=5e-4)
 
 
@@ -543,12 +578,16 @@ def test_nothing_is_said_twice_and_every_section_says_something(page, problem):
         assert "nothing to certify" not in text
 
 
+@pytest.fixture(scope="module")
+def measured(problem, fitted, found):
+    options = {"alternatives": found[0], "annotation": found[1]}
+    return collect(fitted, problem[0], n_resamples=2, **options)
+
+
 @pytest.mark.parametrize("mean", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("evidence", ["none", "weak", "strong"])
-def test_the_first_lines_do_not_contradict_each_other(
-    problem, fitted, found, mean, evidence
-):
-    data = collect(fitted, problem[0], n_resamples=2, alternatives=found[0])
+def test_the_first_lines_do_not_contradict_each_other(measured, found, mean, evidence):
+    data = measured
     refits = np.full(2, mean)
     data = replace(
         data,
@@ -565,9 +604,9 @@ def test_the_first_lines_do_not_contradict_each_other(
 
 
 def test_the_headline_says_how_many_groups_there_are_and_whether_survival_differs(
-    problem, fitted, found
+    problem, fitted, found, measured
 ):
-    data = collect(fitted, problem[0], n_resamples=0, annotation=found[1])
+    data = measured
     first, *others, last = np.bincount(fitted.labels_).tolist()
     sizes = ", ".join(map(str, [first, *others])) + f" and {last}"
     assert headline(data).startswith(f"3 groups of {sizes} samples; survival ")
@@ -581,13 +620,10 @@ def test_the_headline_says_how_many_groups_there_are_and_whether_survival_differ
     data = collect(named, problem[0], n_resamples=0)
     size = np.bincount(named.labels_)[0]
     assert headline(data).startswith(f"3 groups of samples: a ({size}), b (")
-    assert page_of(named, problem[0]).column("The clusters", "Cluster") == list("abc")
+    assert data.titles == ("a", "b", "c")
 
 
-def test_the_methods_name_how_variables_were_tested(problem, fitted, found):
-    page = page_of(
-        fitted, problem[0], annotation=found[1], alternatives=found[0], n_resamples=2
-    )
+def test_the_methods_name_how_variables_were_tested(page, fitted):
     said = words(page.sections["run"])
     for step in (
         "The views were left (10 features), right (10 features) and top (10 features)",
@@ -603,6 +639,6 @@ def test_the_methods_name_how_variables_were_tested(problem, fitted, found):
 
 def test_a_number_of_clusters_that_the_fit_found_has_a_report(problem):
     model = AgreementKKM("auto", random_state=0).fit(problem[0])
-    page = page_of(model, problem[0])
-    assert f"{model.n_clusters_} groups of" in page.sections[""]
+    data = collect(model, problem[0], n_resamples=0)
+    assert headline(data).startswith(f"{model.n_clusters_} groups of")
     assert diagnose(model, problem[0]).n_clusters == model.n_clusters_

@@ -95,7 +95,7 @@ def _about_features(data: ReportData) -> list[str]:
         return []
     missed = zip(model.kernel_names_, model.approximation_error_, strict=True)
     return [
-        f"The features miss {100 * share:.0f}% of kernel '{name}': use more of them"
+        f"The features miss {share:.0%} of {data.noun} '{name}': use more of them"
         for name, share in missed
         if share > MOST_MISSED
     ]

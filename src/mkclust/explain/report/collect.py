@@ -27,6 +27,7 @@ from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.metrics import agreement_of_labels, scores
+from mkclust.plots.model import noun_of_kernels
 from mkclust.plots.sampling import sample_clusters
 from mkclust.plots.style import names_of
 
@@ -38,6 +39,8 @@ MAX_SAMPLES = 2000
 MAX_DIAGNOSED = 6e7
 # Clusters up to which every two of them are compared view by view.
 MAX_SEPARATED = 12
+# Weights that differ by less are shown as the same.
+SAME_WEIGHT = 5e-4
 # Unstable samples that are listed.
 MOST_LISTED = 25
 
@@ -81,10 +84,21 @@ class ReportData:
         return isinstance(self.model, AverageKKM | AgreementKKM)
 
     @property
+    def noun(self) -> str:
+        """What a kernel is called: a view, if every view has one kernel."""
+        return noun_of_kernels(self.model)
+
+    @property
+    def has_equal_weights(self) -> bool:
+        """Whether all kernels that are used have the same weight."""
+        weights = np.asarray(self.model.weights_)
+        return bool(np.ptp(weights[weights > 0]) < SAME_WEIGHT)
+
+    @property
     def verdict(self) -> str:
         """Which views agree, in words."""
         if self.agreement is None:
-            return "One kernel alone: there is nothing to compare it with."
+            return f"One {self.noun} alone: there is nothing to compare it with."
         return self.agreement.verdict(sets_aside=hasattr(self.model, "set_aside_"))
 
     @property
@@ -185,6 +199,8 @@ def collect(
     agreed_ari = None
     with silence():  # the fit itself has warned
         views = views_of_features(covered, samples)
+        unused = set(getattr(model, "set_aside_", ()))
+        views = [name for name in views if name not in unused]
         if views:
             description = describe(covered, samples.only(views), n_features=5)
         if len(model.kernel_names_) > 1:

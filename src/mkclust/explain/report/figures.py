@@ -73,7 +73,8 @@ def _of_clusters(data: ReportData) -> Iterator[tuple[str, Plot]]:
 def _of_views(data: ReportData) -> Iterator[tuple[str, Plot]]:
     """Yield the displays of the views, and of how the model found its solution."""
     model = data.model
-    yield "weights", partial(_from_model, plots.KernelWeightsDisplay, model)
+    if not data.has_equal_weights:
+        yield "weights", partial(_from_model, plots.KernelWeightsDisplay, model)
     if data.agreement is not None:
         yield "agreement", data.agreement.plot
     yield "similarities", partial(_similarities, model, data.X)

@@ -50,8 +50,9 @@ def methods_paragraph(
     of_graph = hasattr(data.model, "neighbors_")
     sentences = [
         *_about_tables(data, notes, of_graph),
-        *_about_kernels(data.model),
         *_about_cells(data),
+        *_about_kernels(data.model),
+        *_about_scaling(data),
         *_about_missing(data, of_graph),
         *_about_method(data, settings, of_graph),
         *_about_solution(data),
@@ -83,7 +84,7 @@ def _about_tables(
     samples = count(int(data.known.sum()), "sample")
     yield f"We clustered {samples} into {count(model.n_clusters_, 'cluster')} by {how}."
 
-    kept = {"inner": "that all tables have", "outer": "of all tables"}
+    kept = {"inner": "that all tables have", "outer": "that any table has"}
     is_told = any(note.startswith("join") for note in notes)
     if model.table_options.join in kept and not is_told:
         yield f"The samples {kept[model.table_options.join]} were kept."
@@ -195,23 +196,30 @@ def _features(approximation: Any) -> str:
 
 
 def _about_cells(data: ReportData) -> Iterator[str]:
-    """Yield how empty cells were filled, and kernels standardized."""
-    model = data.model
+    """Yield how empty cells were filled."""
     if data.n_filled:
         yield (
             f"{count(data.n_filled, 'empty cell')} {_were(data.n_filled)} filled with "
-            f"the {model.table_options.impute} of the column, for categories with the "
-            "most frequent one."
+            f"the {data.model.table_options.impute} of the column, for categories with "
+            "the most frequent one."
         )
+
+
+def _about_scaling(data: ReportData) -> Iterator[str]:
+    """Yield how kernels were standardized."""
+    model = data.model
     steps = []
     if kernel_source(model) == "given" and model.psd != "error":
         steps.append(f"made positive semidefinite if it was not (psd = {model.psd})")
     if model.center:
-        steps.append("centered in its feature space")
+        steps.append("centered in feature space")
     if model.normalize:
         steps.append("scaled to a unit diagonal")
     if steps:
-        yield f"Each kernel was {join_words(steps)}."
+        what = "The similarities of each view were"
+        if data.noun == "kernel":
+            what = "Each kernel was"
+        yield f"{what} {join_words(steps)}."
 
 
 def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
@@ -251,9 +259,9 @@ def _about_method(
     """Yield how kernels were combined, with references and parameters."""
     model = data.model
     m = len(model.kernel_names_)
-    kernels = "the kernel"
+    kernels = f"the {data.noun}"
     if m > 1:
-        kernels = f"the {m} kernels"
+        kernels = f"the {m} {data.noun}s"
 
     name = type(model).__name__
     text = f"We combined {kernels} by {name}"

@@ -7,9 +7,11 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from mkclust.agreements.limits import p_text
+from mkclust.explain.diagnose import Diagnosis
 from mkclust.explain.report.blocks import (
     Block,
     Column,
@@ -32,8 +34,10 @@ from mkclust.watch import steps
 
 # Clusters up to which tables have a column for each.
 MOST_COLUMNS = 30
-# Features listed for each cluster.
-N_FEATURES = 5
+# Features listed for each cluster and view.
+N_FEATURES = 3
+# Views up to which the table of the clusters has two features of each.
+MOST_VIEWS = 3
 
 Pictures = Mapping[str, Picture]
 
@@ -87,7 +91,14 @@ def _clusters(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         meaning = "share of the refits in which its samples stay in it"
         columns.append(Column("Stability", stable, ".2f", meaning, stable))
     if data.description is not None:
-        columns.append(Column("Set apart by", data.description.names))
+        n_features = 2
+        if data.description.table["view"].nunique() > MOST_VIEWS:
+            n_features = 1
+        words = [
+            data.description.by_view(cluster, n_features)
+            for cluster in range(len(data.titles))
+        ]
+        columns.append(Column("Set apart by", words))
     yield Table("The clusters", columns)
     if data.unknown:
         further = count(len(data.unknown), "further sample")
@@ -115,7 +126,8 @@ def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     effects = [
         row
         for cluster in range(len(data.titles))
-        for row in data.description.strongest(cluster, N_FEATURES)
+        for view in data.description.table["view"].unique()
+        for row in data.description.strongest(cluster, N_FEATURES, view)
     ]
     notes = [Text(note, "quiet") for note in data.description.notes]
     if not effects:
@@ -266,29 +278,20 @@ def _views(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     drawn = [pictures[name] for name in ("weights", "agreement") if name in pictures]
     yield Row(drawn)
     found = data.diagnosis
-    sentences = []
-    for name in getattr(model, "set_aside_", ()):
-        title = printable(name)
-        sentences.append(f"{title} is not used: it agrees with no other view.")
-    if found is not None:
-        sentences += found.sentences()
-    yield Items([*sentences, *_about_groups(data)])
-    columns = [
-        Column("Kernel", model.kernel_names_),
-        Column("Weight", model.weights_, ".3f"),
-        Column("Alignment", model.alignments_, ".2f"),
-    ]
+    yield Items([*_about_views(data), *_about_groups(data)])
+    noun = data.noun
+    columns = [Column(noun.capitalize(), model.kernel_names_)]
+    if not data.has_equal_weights:
+        meaning = f"how much a {noun} counts. {_named(model.WEIGHT_MEANING, noun)}"
+        columns.append(Column("Weight", model.weights_, ".3f", meaning.rstrip(".")))
+    share = f"the share of the leading structure of a {noun} that is in the clusters"
+    columns.append(Column("Alignment", model.alignments_, ".2f", share))
     if hasattr(model, "approximation_error_"):
-        missed = "share of the kernel that the features do not capture"
+        missed = f"share of the {noun} that the features do not capture"
         columns.append(Column("Missed", model.approximation_error_, ".3f", missed))
     if found is not None:
-        columns += list(_columns_of_diagnosis(found.table))
-    meaning = Text(
-        f"Weight: how much a view counts. {model.WEIGHT_MEANING} Alignment: the share "
-        "of the leading structure of a kernel that is in the clusters, from 0 to 1.",
-        "quiet",
-    )
-    blocks: list[Block] = [Table("The kernels", columns), meaning]
+        columns += list(_columns_of_diagnosis(found))
+    blocks: list[Block] = [Table(f"What each {noun} contributes", columns)]
     agreement = data.agreement
     if agreement is not None and agreement.n_independent_views > 1:
         blocks.append(_table_of_agreement(agreement))
@@ -296,10 +299,35 @@ def _views(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     yield Fold("The views in numbers", blocks)
 
 
-def _columns_of_diagnosis(table: pd.DataFrame) -> Iterator[Column]:
+def _about_views(data: ReportData) -> Iterator[str]:
+    """Yield which views are not used, whether they count the same, and what matters."""
+    model = data.model
+    noise: tuple[str, ...] = ()
+    sentences = []
+    if data.diagnosis is not None:
+        noise = data.diagnosis.noise
+        sentences = data.diagnosis.sentences()
+        if not noise:  # the first lines of the page say which views agree
+            sentences = data.diagnosis.about_clusters()
+    for name in getattr(model, "set_aside_", ()):
+        if name not in noise:
+            yield f"{printable(name)} is not used: it agrees with no view that is."
+    n_used = np.count_nonzero(model.weights_)
+    if data.has_equal_weights and n_used > 1:
+        yield f"The {n_used} {data.noun}s that are used have equal weights."
+    yield from sentences
+
+
+def _named(text: str, noun: str) -> str:
+    """Return what the library says of kernels, by another name of them."""
+    return text.replace("kernel", noun)
+
+
+def _columns_of_diagnosis(found: Diagnosis) -> Iterator[Column]:
     """Yield what clustering again has found of each kernel."""
-    alone = "ARI of the clusters of this kernel alone with those above"
-    without = "ARI of the clusters without this kernel with those above"
+    table = found.table
+    alone = f"ARI of the clusters of this {found.noun} alone with those above"
+    without = f"ARI of the clusters without this {found.noun} with those above"
     gap = "relative gap in its spectrum at the number of clusters"
     yield Column("Alone", table["agreement"], ".2f", alone)
     yield Column("Without it", table["leave_one_out"], ".2f", without)
@@ -335,7 +363,7 @@ def _table_of_agreement(agreement: Any) -> Table:
     if agreement.is_incomplete:
         common = of_pairs(agreement.pair_samples)
         columns.append(Column("Samples in common", common, ",d"))
-    return Table("The views", columns)
+    return Table("The closest view of each", columns)
 
 
 def _about_agreement(agreement: Any) -> str:
@@ -364,9 +392,9 @@ def _about_groups(data: ReportData) -> Iterator[str]:
         yield f"Close copies, counted as one view: {join_words(copies, 30)}."
     if agreement.is_testable and not agreement.any_share:
         yield (
-            "Each view may be noise, or have structure that no other has. Do the "
-            "kernels fit the views (scales, sparse counts)? If you know that one view "
-            "is right, cluster it alone."
+            "Each view may be noise, or have structure that no other has. Are samples "
+            "compared as they should be (scales, sparse counts)? If you know that one "
+            "view is right, cluster it alone."
         )
 
 
@@ -423,7 +451,8 @@ def _details(data: ReportData, pictures: Pictures) -> Iterator[Block]:
                 ),
             ],
         )
-    words = f"The similarities are {data.model.describe_mixed_kernel()}."
+    mixed = _named(data.model.describe_mixed_kernel(), data.noun)
+    words = f"The similarities are {mixed}."
     yield Fold("Similarities", [pictures["similarities"], Text(words, "quiet")])
     solution = list(_solution(data))
     if "convergence" in pictures:
@@ -447,7 +476,7 @@ def _solution(data: ReportData) -> Iterator[Block]:
             f"Certified: the objective is within a relative {data.gap} of the global "
             f"optimum of the{' approximated' if data.is_approximated else ''} relaxed "
             f"problem. {proof} This does not say that clusters exist, that their "
-            "number is right, or that the kernels are good."
+            f"number is right, or that the {data.noun}s are good."
         )
     elif not data.solves_one_problem:
         end = "converged" if model.converged_ else "stopped before it converged,"
