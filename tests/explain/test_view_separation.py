@@ -1,12 +1,14 @@
 """Which view separates which clusters: views that were made to, and brute force."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from mkclust import AgreementKKM, AverageKKM, SimpleMKKM, view_separation
-from mkclust.explain.view_separation import N_PERMUTATIONS, _areas
+from mkclust.explain.view_separation import N_PERMUTATIONS, ViewSeparation, _areas
 from mkclust.kernels import Nystroem
 
 
@@ -49,6 +51,21 @@ def test_a_view_separates_the_clusters_that_it_was_made_to(fitted):
     areas = found.plot().areas
     assert areas.shape == (3, 3)
     assert areas[0] == pytest.approx(found.table["auc"][:3])
+
+
+def test_what_most_pairs_have_in_common_is_said_once():
+    pairs = list(combinations(range(4), 2))
+    rows = [
+        (view, one, other, 0.5 if (view, one, other) == ("a", 2, 3) else 1.0, 0.7, 40)
+        for view in "ab"
+        for one, other in pairs
+    ]
+    columns = ["view", "one", "other", "auc", "chance", "n_samples"]
+    found = ViewSeparation(pd.DataFrame(rows, columns=columns), tuple("wxyz"), 80)
+    assert found.sentences() == [
+        "y and z differ in b only.",
+        "Every other two clusters differ in every view.",
+    ]
 
 
 def test_areas_are_those_of_every_sample_against_the_other_parts():

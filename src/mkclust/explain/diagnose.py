@@ -170,8 +170,8 @@ class Diagnosis:
         elif self.n_clusters > 1 and without.notna().any():
             found.append(
                 f"The clusters depend most on {self.noun} {without.idxmin()!r}: "
-                f"without it they stay the same to {without.min():.2f} (adjusted Rand "
-                "index)."
+                "without it, the adjusted Rand index with them is "
+                f"{without.min():.2f}."
             )
         if self.n_diagnosed < self.n_samples:
             found.append(

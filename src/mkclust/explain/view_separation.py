@@ -76,6 +76,12 @@ class ViewSeparation:
             by_phrase.setdefault(self._phrase(one, other), []).append(pair)
         if len(by_phrase) == 1 and len(self.pairs) > 1:
             return [f"Every two clusters {phrase}." for phrase in by_phrase]
+        # What most of many pairs have in common needs no list of them.
+        usual = max(by_phrase, key=lambda phrase: len(by_phrase[phrase]), default="")
+        if len(by_phrase.get(usual, ())) > max(3, len(self.pairs) / 2):
+            del by_phrase[usual]
+            others = [f"{'; '.join(each)} {what}." for what, each in by_phrase.items()]
+            return [*others, f"Every other two clusters {usual}."]
         return [f"{'; '.join(each)} {phrase}." for phrase, each in by_phrase.items()]
 
     def _phrase(self, one: int, other: int) -> str:

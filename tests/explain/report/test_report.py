@@ -198,7 +198,7 @@ def test_every_number_about_the_clusters_is_the_librarys(page, problem, fitted):
     said = words(page.sections[""])
     silhouette = silhouette_score(rows, fitted.labels_)
     assert f"(mean silhouette {silhouette:.2f}; 1 is best)" in said
-    assert f"Stability {found.mean:.2f} (mean adjusted Rand index" in said
+    assert f"{found.mean:.2f} (mean adjusted Rand index of 2 refits" in said
     shown = ", ".join(map(str, sizes[:-1]))
     assert f"3 groups of {shown} and {sizes[-1]} samples; survival" in said
     table = "The least stable samples"
@@ -488,7 +488,7 @@ def test_the_methods_paragraph_names_every_step_that_changed_the_data(problem):
     for step in (
         "60 samples into 3 clusters",
         "1 empty cell was filled with the median",
-        "5 samples were missing from some views (5 from top)",
+        "5 samples were missing from top",
         "not used: coin",
         "2 refits on 48 samples",
     ):
@@ -598,9 +598,10 @@ def test_the_first_lines_do_not_contradict_each_other(measured, found, mean, evi
     is_doubted = "there may be no clusters" in said
     assert is_doubted == (evidence == "none")
     assert not (is_doubted and "well separated" in said)
-    assert not ("well separated" in said and "Stability 0.30" in said)
+    assert not ("well separated" in said and "Stability is low" in said)
     assert "another number of clusters may fit better" not in said
-    assert f"Stability {mean:.2f}" in said
+    level = {0.3: "low", 0.9: "middling", 0.99: "high"}[mean]
+    assert f"Stability is {level}, {mean:.2f}" in said
 
 
 def test_the_headline_says_how_many_groups_there_are_and_whether_survival_differs(
@@ -630,7 +631,7 @@ def test_the_methods_name_how_variables_were_tested(page, fitted):
         "Gaussian kernel (bandwidth: the median distance of samples)",
         "Of 2 to 4 clusters, 3 have the highest sum",
         "log-rank test, for pairs of clusters with Holm's correction",
-        "test of Kruskal and Wallis",
+        "numbers by Kruskal-Wallis tests",
         "Benjamini and Hochberg",
         f"[{len(fitted.REFERENCES) + 1}] The mkclust developers",
     ):

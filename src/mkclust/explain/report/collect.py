@@ -39,8 +39,6 @@ MAX_SAMPLES = 2000
 MAX_DIAGNOSED = 6e7
 # Clusters up to which every two of them are compared view by view.
 MAX_SEPARATED = 12
-# Weights that differ by less are shown as the same.
-SAME_WEIGHT = 5e-4
 # Unstable samples that are listed.
 MOST_LISTED = 25
 
@@ -92,7 +90,9 @@ class ReportData:
     def has_equal_weights(self) -> bool:
         """Whether all kernels that are used have the same weight."""
         weights = np.asarray(self.model.weights_)
-        return bool(np.ptp(weights[weights > 0]) < SAME_WEIGHT)
+        # Weights that differ by less are shown as the same.
+        half_of_last_digit = 5e-4
+        return bool(np.ptp(weights[weights > 0]) < half_of_last_digit)
 
     @property
     def verdict(self) -> str:

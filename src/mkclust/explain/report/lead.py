@@ -58,11 +58,11 @@ def lead(data: ReportData) -> list[str]:
             f"{clarity.silhouette:.2f}; 1 is best)."
         )
     if data.stability is not None:
-        said = clarity.about_stability()
+        level, _, said = clarity.about_stability().partition(": ")
+        refits = count(len(data.stability.agreements), "refit")
         found.append(
-            f"Stability {data.stability.mean:.2f} (mean adjusted Rand index of "
-            f"{count(len(data.stability.agreements), 'refit')}; 1 is best): "
-            f"{said[:1].lower()}{said[1:]}"
+            f"Stability is {level.lower()}, {data.stability.mean:.2f} (mean adjusted "
+            f"Rand index of {refits}; 1 is best): {said}"
         )
     if data.suggestion is not None:
         answer = data.suggestion.verdict().partition(". ")[0]

@@ -10,7 +10,7 @@ from mkclust.explain.report.collect import ReportData
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.view_kernels import ViewKernels
-from mkclust.text import count, join_words
+from mkclust.text import count, join_words, printable
 
 # How samples that views lack were compared, by the parameter `missing_views`.
 MISSING_SIMILARITIES = {
@@ -230,14 +230,20 @@ def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
         n_missing = int((~observed.all(axis=1)).sum())
         names = getattr(model, "view_names_in_", model.kernel_names_)
         lacks = zip(names, (~observed).sum(axis=0).tolist(), strict=True)
-        views = ", ".join(f"{lost:,} from {name}" for name, lost in lacks if lost)
+        lacking = [(name, lost) for name, lost in lacks if lost]
+        views = "some views"
+        if len(lacking) == 1:
+            views = printable(lacking[0][0])
+        else:
+            each = [f"{lost:,} from {name}" for name, lost in lacking]
+            views += f" ({join_words(each, 20)})"
         how = "two samples were compared by the views that have both"
         if not of_graph:
             rule = model.table_options.missing_views or "rescale"
             how = f"their missing similarities {MISSING_SIMILARITIES[rule]}"
         yield (
-            f"{count(n_missing, 'sample')} {_were(n_missing)} missing from some views "
-            f"({views}); {how}."
+            f"{count(n_missing, 'sample')} {_were(n_missing)} missing from {views}; "
+            f"{how}."
         )
     n_unknown = len(data.unknown)
     if n_unknown:
@@ -368,8 +374,8 @@ def _about_variables(data: ReportData) -> Iterator[str]:
     if found is None:
         return
     made = set(found.table.loc[found.table["reason"] == "", "test"])
-    tests = {"chi-square": "categories by chi-square"}
-    tests["Kruskal-Wallis"] = "numbers by the test of Kruskal and Wallis"
+    tests = {"chi-square": "categories by chi-square tests"}
+    tests["Kruskal-Wallis"] = "numbers by Kruskal-Wallis tests"
     words = [text for test, text in tests.items() if test in made]
     if words:
         yield (

@@ -36,8 +36,6 @@ from mkclust.watch import steps
 MOST_COLUMNS = 30
 # Features listed for each cluster and view.
 N_FEATURES = 3
-# Views up to which the table of the clusters has two features of each.
-MOST_VIEWS = 3
 
 Pictures = Mapping[str, Picture]
 
@@ -91,8 +89,9 @@ def _clusters(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         meaning = "share of the refits in which its samples stay in it"
         columns.append(Column("Stability", stable, ".2f", meaning, stable))
     if data.description is not None:
+        # Two features of each of three views have room.
         n_features = 2
-        if data.description.table["view"].nunique() > MOST_VIEWS:
+        if data.description.table["view"].nunique() > 3:
             n_features = 1
         words = [
             data.description.by_view(cluster, n_features)
