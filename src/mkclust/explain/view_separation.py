@@ -188,8 +188,8 @@ def view_separation(
     >>> views = {name: v + rng.normal(size=(90, 3)) for name, v in views.items()}
     >>> found = view_separation(AgreementKKM(3, random_state=0).fit(views), views)
     >>> print("\n".join(found.sentences()))
-    0 and 1; 0 and 2 differ in every view.
-    1 and 2 differ in rna only.
+    0 and 1 differ in rna only.
+    0 and 2; 1 and 2 differ in every view.
     """
     check_fitted(model)
     check_parameter("max_samples", max_samples, Count())
