@@ -4,13 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
 
-# What says that a value is not known, without brackets and capitals.
-_UNKNOWN = re.compile(
-    r"unknown|unk|missing|unspecified|n/?a|nan|\?*|-*"
-    r"|not[ _](available|applicable|evaluated|reported|known|done|assessed|specified)"
-)
 # Blanks that do not break, and joiners, which are parts of words and emoji.
 _ORDINARY = "\xa0\u200c\u200d"
 # Text that a spreadsheet would run as a formula, or that has the mark of such a text.
@@ -110,20 +104,6 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
         for row in cells
     ]
     return "\n".join(lines)
-
-
-def is_unknown(level: object) -> bool:
-    """Return whether a level of a category says that its value is not known.
-
-    >>> is_unknown("[Not Available]"), is_unknown("unknown"), is_unknown("Stage I")
-    (True, True, False)
-    """
-    return bool(_UNKNOWN.fullmatch(str(level).strip(" []()").casefold()))
-
-
-def known_first(levels: Iterable[Any]) -> list[Any]:
-    """Return levels of a category in their order, those that are not known last."""
-    return sorted(levels, key=is_unknown)
 
 
 def p_of_draws(value: float, least: float, sign: str = "") -> str:

@@ -13,8 +13,8 @@ from scipy.sparse import issparse
 
 from mkclust.data.check import n_dims
 from mkclust.data.missing import take_columns
-from mkclust.data.unknown import unknown_marks
 from mkclust.text import count, did_you_mean, is_number, join_words
+from mkclust.unknown import unknown_marks
 
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # The name of one table that has none.

@@ -39,13 +39,13 @@ from mkclust.plots import SurvivalDisplay, VariableDisplay
 from mkclust.plots.style import names_of, title_of
 from mkclust.text import (
     did_you_mean,
-    is_unknown,
     join_words,
     p_of_draws,
     printable,
     text_table,
 )
 from mkclust.types import Float
+from mkclust.unknown import means_unknown
 from mkclust.watch import steps
 
 # No test can compare clusters with fewer known values.
@@ -471,7 +471,7 @@ def _columns_of(name: str, variable: _Variable) -> dict[str, Float]:
     present = np.unique(values[np.isfinite(values)]).astype(int)
     levels = variable.levels
     # They are compared with the first one that is known.
-    first, *others = sorted(present, key=lambda place: is_unknown(levels[place]))
+    first, *others = sorted(present, key=lambda place: means_unknown(levels[place]))
     found = {}
     for level in others:
         marks = np.where(np.isfinite(values), values == level, np.nan)

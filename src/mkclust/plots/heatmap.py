@@ -26,8 +26,9 @@ from mkclust.plots.style import (
     shorten,
     title_of,
 )
-from mkclust.text import count, is_unknown, known_first
+from mkclust.text import count
 from mkclust.types import Float
+from mkclust.unknown import known_first, means_unknown
 
 # Bars of variables, and levels of one of them, that have room.
 MOST_BARS, MOST_LEVELS = 6, 8
@@ -356,7 +357,7 @@ def _levels(column: pd.Series) -> list[Any]:
 def _colors_of(levels: Sequence[Any]) -> list[str]:
     """Return a color for every level; gray says that a value is not known."""
     return [
-        UNKNOWN_COLOR if is_unknown(level) else color
+        UNKNOWN_COLOR if means_unknown(level) else color
         for level, color in zip(levels, LEVEL_COLORS, strict=False)
     ]
 

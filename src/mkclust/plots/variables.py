@@ -18,7 +18,7 @@ from mkclust.plots.style import (
     shorten,
     title_of,
 )
-from mkclust.text import is_unknown, known_first
+from mkclust.unknown import known_first, means_unknown
 
 # Shades of the levels of a category, from the first to the last.
 LIGHTEST, DARKEST = 0.88, 0.25
@@ -143,7 +143,7 @@ class VariableDisplay(Display):
         places = np.arange(len(self.table))
         below = np.zeros(len(self.table))
         levels = list(self.table)
-        n_known = sum(not is_unknown(level) for level in levels)
+        n_known = sum(not means_unknown(level) for level in levels)
         shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(n_known, 2))
         colors = [*matplotlib.colormaps["Blues"](shades)[:n_known]]
         colors += [UNKNOWN_COLOR] * (len(levels) - n_known)

@@ -103,7 +103,8 @@ def _about_features(data: ReportData) -> list[str]:
 
 def _as_sentence(text: str) -> str:
     """Return a text with a capital at its start and a stop at its end."""
-    text = text[:1].upper() + text[1:]
+    if text.partition(" ")[0].isalpha():  # not a name, such as that of a file
+        text = text[:1].upper() + text[1:]
     if text.endswith((".", "!", "?")):
         return text
     return f"{text}."

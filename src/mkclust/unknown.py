@@ -48,6 +48,15 @@ def means_unknown(cell: Any) -> bool:
     return words.rstrip("?").casefold() in UNKNOWN
 
 
+def known_first(levels: Iterable[Any]) -> list[Any]:
+    """Return levels of a category in their order, those that are not known last.
+
+    >>> known_first(["[Not Available]", "high", "low"])
+    ['high', 'low', '[Not Available]']
+    """
+    return sorted(levels, key=means_unknown)
+
+
 def unknown_marks(cells: Iterable[Any]) -> list[str]:
     """Return the different cells that usually mean that a value is not known."""
     return sorted({cell for cell in cells if means_unknown(cell)})
