@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
+from sklearn.decomposition import PCA
 
 from mkclust.explain.anndata import to_anndata
-from mkclust.kernels.counts import are_whole
+from mkclust.kernels import view
+from mkclust.kernels.counts import COMPONENTS, MANY_COLUMNS, are_whole
 from mkclust.linalg.sparse_rows import stored_entries
 from mkclust.methods import AgreementKKM
 from mkclust.text import did_you_mean, join_words
@@ -66,7 +68,8 @@ def cluster(
         What to cluster by: a key of ``obsm``, or "X". Of AnnData, a list of keys, or
         keys by names, are several views. Of MuData, one key is that of all modalities,
         and a dict has keys by modality. None takes the counts of ``X``, and if these
-        are none, ``obsm["X_pca"]`` if there is one, or else ``X``.
+        are none, ``obsm["X_pca"]``, or else 50 principal components of ``X`` (``X``
+        itself if it has less than 100 columns).
     layer : str or dict, default=None
         Layer that stands for ``X``, of all modalities or by modality.
     key_added : str, default="mkclust"
@@ -108,6 +111,7 @@ def cluster(
         )
     read = _read(data, use_rep, layer)
     views = {view.name: view.values for view in read}
+    _check_names(parameters)
     options: dict[str, Any] = {"random_state": 0, "resolution": resolution}
     options |= parameters
     if _is_mudata(data):
@@ -121,12 +125,24 @@ def cluster(
     return model
 
 
+def _check_names(parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that there are none of, such as those of scanpy."""
+    known = AgreementKKM().get_params()
+    for name in parameters:
+        if name not in known:
+            hint = did_you_mean(name, [*known, "use_rep", "layer", "key_added"])
+            raise TypeError(
+                f"cluster has no parameter {name!r}{hint}; it changes data in place, "
+                "and takes the parameters of AgreementKKM"
+            )
+
+
 class _View(NamedTuple):
     """One view of annotated data, and the kernel that suits it."""
 
     name: str
     values: Any  # AnnData of one matrix, or a frame
-    kernel: str = "auto"
+    kernel: Any = "auto"
 
 
 def views_of(data: Any, *, use_rep: Any = None, layer: Any = None) -> dict[str, Any]:
@@ -150,7 +166,11 @@ def views_of(data: Any, *, use_rep: Any = None, layer: Any = None) -> dict[str, 
 def _read(data: Any, use_rep: Any, layer: Any) -> list[_View]:
     """Return the views of annotated data."""
     if not all(hasattr(data, name) for name in ("obs_names", "obsm", "uns")):
-        raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
+        hint = ""
+        if isinstance(data, Mapping):
+            hint = "; mudata.MuData(data) makes one of a dict of AnnData"
+        found = type(data).__name__
+        raise TypeError(f"data is a {found}: pass AnnData or MuData{hint}")
     if _is_mudata(data):
         return list(_views_of_modalities(data, use_rep, layer))
     if use_rep is None:
@@ -198,7 +218,7 @@ def _views_of_matrix(part: Any, name: str, layer: str | None) -> Iterator[_View]
         if layer is None and PRINCIPAL in part.obsm:
             yield _representation(part, name, PRINCIPAL, None, name)
         else:
-            yield _View(name, _annotated(part, matrix))
+            yield _View(name, _annotated(part, matrix), _kernel_of_no_counts(matrix))
         return
 
     types = np.array([name] * matrix.shape[1], dtype=object)
@@ -213,6 +233,14 @@ def _views_of_matrix(part: Any, name: str, layer: str | None) -> Iterator[_View]
         used = part if len(each) == 1 else part[:, columns]
         values = matrix if len(each) == 1 else matrix[:, columns]
         yield _View(title, _annotated(used, values), kernel)
+
+
+def _kernel_of_no_counts(matrix: Any) -> Any:
+    """Return what to make of a matrix such as logarithms of counts."""
+    n, d = matrix.shape
+    if d < MANY_COLUMNS or n <= COMPONENTS:
+        return "auto"
+    return view(PCA(COMPONENTS, random_state=0), "components")
 
 
 def _representation(
@@ -241,7 +269,9 @@ def _representation(
 def _matrix(part: Any, layer: str | None, where: str) -> Any:
     """Return X, or the layer that stands for it, as sparse rows or an array."""
     if layer is not None and layer not in part.layers:
-        known = join_words(map(repr, part.layers)) or "none"
+        known = join_words(map(repr, part.layers))
+        if not known:
+            raise ValueError(f"layer={layer!r}: {where} has no layers")
         raise ValueError(f"layer={layer!r}: {where} has the layers {known}")
     matrix = part.X if layer is None else part.layers[layer]
     if matrix is None:

@@ -155,12 +155,26 @@ def test_scale_none_leaves_counts_as_they_are(modalities):
     assert "counts" not in model.bank_.rules_.values()
 
 
+def test_logarithms_become_components_of_new_cells_too(modalities):
+    rna = modalities.mod["rna"]
+    totals = np.asarray(rna.X.sum(axis=1))
+    rna.X = scipy.sparse.csr_matrix(np.log1p(rna.X.multiply(100 / totals)))
+
+    model = cluster(modalities, 3)
+
+    assert model.bank_.rules_["rna"] == "components"
+    assert "PCA" in model.summary()
+    assert adjusted_rand_index(TYPES, found(modalities)) > 0.95
+    again = model.predict(views_of(modalities))
+    assert adjusted_rand_index(again, model.labels_) > 0.97
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
         ({"use_rep": "X_umap"}, "X_umap.*'X'"),
         ({"use_rep": {"rn": "X"}}, "rn.*rna"),
-        ({"layer": "raw"}, "layer='raw'"),
+        ({"layer": "raw"}, "layer='raw'.*no layers"),
         ({"layer": {"adt": "raw"}}, "adt.*'rna' and 'prot'"),
     ],
 )
@@ -172,6 +186,15 @@ def test_what_is_not_there_is_named(modalities, options, match):
 def test_other_data_are_refused():
     with pytest.raises(TypeError, match="ndarray.*AnnData"):
         cluster(np.zeros((10, 3)), 3)
+    with pytest.raises(TypeError, match="dict.*MuData"):
+        cluster({"rna": annotated(np.ones((10, 3)))}, 3)
+
+
+def test_parameters_of_other_functions_are_refused(modalities):
+    with pytest.raises(TypeError, match="'copy'.*in place"):
+        cluster(modalities, 3, copy=True)
+    with pytest.raises(TypeError, match="did you mean 'key_added'"):
+        cluster(modalities, 3, key_add="types")
 
 
 @pytest.mark.slow
