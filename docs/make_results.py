@@ -64,8 +64,9 @@ def origin(*names):
     """Return what measured results, in Markdown: commands, versions, machines, days."""
     stamps = [records.read_stamp(BENCHMARKS / name) for name in names]
     commands = dict.fromkeys(each["command"] for each in stamps)
-    measured = dict.fromkeys(map(records.in_words, stamps))
-    lines = ["```", *commands, "```", "", f"{'; '.join(measured)}."]
+    unknown = "an earlier version, which was not written down"
+    measured = dict.fromkeys(records.in_words(each) or unknown for each in stamps)
+    lines = ["```", *commands, "```", "", f"Measured by {'; '.join(measured)}."]
     return {"origin": "\n".join(["The rows were made by", "", *lines])}
 
 
@@ -148,6 +149,12 @@ def compared():
     }
 
 
+def alternatives(words):
+    """Return words as a list that ends with "or"."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def bad_views():
     """Return what views that say nothing do to every method."""
     variants = ("as it is", "noise", "levels", "shuffled", "copies", "two camps")
@@ -155,10 +162,13 @@ def bad_views():
         "method",
         *("category" if kind == "levels" else kind for kind in variants),
     ]
+    path = RESULTS / "agreement/rows.jsonl.gz"
+    found = records.read_rows(path).variant.unique()
     made = origin("results/agreement/rows.jsonl.gz")
-    for title, means in agreement.mean_scores(
-        RESULTS / "agreement/rows.jsonl.gz"
-    ).items():
+    for kind in ("noise", "levels", "copies"):
+        counts = [name.split()[1] for name in found if name.startswith(kind)]
+        made[kind] = alternatives(sorted(counts, key=int))
+    for title, means in agreement.mean_scores(path).items():
         keys = [key for key in METHODS if key in means.index]
         scores = [[digits(means.loc[key][kind]) for kind in variants] for key in keys]
         body = [
