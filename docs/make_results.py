@@ -281,7 +281,8 @@ def scale():
     growth, compared = parts["growth"], parts.get("compared")
     fits = [(title, parts[name]) for name, title in OF_ONE_FIT.items() if name in parts]
     for name, title in OF_MANY_FITS.items():
-        fits += [(title.format(*names), fit) for names, fit in fits_of(parts[name])]
+        found = fits_of(parts.get(name, {}))
+        fits += [(title.format(*names), fit) for names, fit in found]
     plain = ""
     if compared is not None:
         runs = [turn["fit_plain"] for turn in compared["runs"]]
