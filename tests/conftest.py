@@ -43,10 +43,13 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leave predictions of methods that are not representatives to `make test-all`."""
+    """Leave predictions of other methods, and a slow guide, to `make test-all`."""
     for item in items:
         is_predicted = "inductive" in getattr(item, "fixturenames", ())
         if is_predicted and item.callspec.params.get("name") not in REPRESENTATIVES:
+            item.add_marker(pytest.mark.slow)
+        # A guide that draws; every function in it has an example of its own.
+        if item.path.name == "looking.md":
             item.add_marker(pytest.mark.slow)
 
 

@@ -17,7 +17,6 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from helpers.cases import slow
 from helpers.processes import FORKS, get_forks, run_with_forks
 from helpers.views import blob_views
 from mkclust import METHODS
@@ -287,7 +286,8 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     assert again.n_rows == 4 + 4 + 4
 
 
-@pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 3), *slow((6, 12))])
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 3), (6, 12)])
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
     folder, n_kills, repetitions
 ):

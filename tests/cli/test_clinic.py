@@ -200,6 +200,7 @@ MARKS = {
 }
 
 
+@pytest.mark.slow
 def test_events_are_read_alike_from_all_words_and_counted():
     months, died = outcomes()
     found = set()
