@@ -199,7 +199,7 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
             Column("Other", pairs["other"]),
             Column("Statistic", pairs["statistic"], ".3g"),
             Column("p-value", pairs["p_value"], p_text),
-            Column("Adjusted", pairs["p_adjusted"], p_text, "for all pairs, by Holm"),
+            Column("Adjusted p", pairs["p_adjusted"], p_text, "for all pairs, by Holm"),
         ]
         if len(pairs):
             blocks.append(Table(f"Survival of two clusters ({name})", columns))
