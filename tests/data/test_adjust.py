@@ -164,6 +164,21 @@ def test_independent_views_agree_in_five_percent_of_cases_if_adjusted(n, q, d):
     assert (p_values(n, q, d, 200) < 0.05).sum() < 20
 
 
+@pytest.mark.slow
+def test_samples_of_extreme_covariates_do_not_make_independent_views_agree():
+    found = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        covariates = rng.lognormal(size=(100, 20))
+        views = {
+            name: covariates @ rng.normal(size=(20, 30)) + rng.normal(size=(100, 30))
+            for name in "ab"
+        }
+        found.append(agreement(views, adjust=covariates).p_values[0, 1])
+    # 20 or more of 200 have a probability of .002 at a level of 5 %.
+    assert (np.array(found) < 0.05).sum() < 20
+
+
 def test_views_that_agree_beyond_their_covariates_still_do():
     views, covariates = cohort()
     assert agreement(views, adjust=covariates).p_values[0, 1] < 1e-5

@@ -61,22 +61,27 @@ def clinic(rng):
     frame["crp"] = crp.where(frame["crp"] > frame["crp"].quantile(0.1), "<LOD")
     frame.loc[rng.choice(N, 9, replace=False), "tsh"] = np.nan
     frame.insert(0, "patient", PATIENTS)
-    frame["admitted"] = pd.to_datetime("2019-01-01") + pd.to_timedelta(
+    admitted = pd.to_datetime("2019-01-01") + pd.to_timedelta(
         rng.integers(900, size=N), unit="D"
     )
+    frame["admitted"] = admitted.strftime("%d.%m.%Y")
     return frame
 
 
 def outcome(rng):
-    """Return times and events of patients whose groups differ in their survival."""
+    """Return times and events of patients whose groups differ in their survival.
+
+    Ids are those of tumors, and words say that a stage is not known.
+    """
     months = rng.exponential([60, 40, 12, 8], size=(N, 4))[np.arange(N), Y]
     censored = rng.uniform(5, 80, size=N)
     return pd.DataFrame(
         {
-            "patient": PATIENTS,
+            "patient": [f"{each}-01" for each in PATIENTS],
             "OS_MONTHS": np.minimum(months, censored),
             "OS_STATUS": (months <= censored).astype(int),
             "sex": rng.choice(["f", "m"], size=N),
+            "stage": rng.choice(["I", "II", "[Not Available]"], size=N),
         }
     )
 
@@ -112,6 +117,8 @@ def test_two_commands_lead_from_the_files_of_a_hospital_to_a_page(cohort, folder
     message = stop(*COMMAND)
     for found in ("columns", "TCGA-AB-", "admitted", "<LOD", "--join", "--impute"):
         assert found in message
+    assert "--trim-ids outcome.csv=12" in message
+    assert "--missing 'outcome.csv=[Not Available]'" in message
     command = shlex.split(message.splitlines()[-1])
     said = succeed(*command[1:]).stdout
 

@@ -4,7 +4,9 @@ Residuals of least squares lie in a space of fewer dimensions than there are sam
 the same one for all views, so permuted residuals of independent views are less alike
 than the given ones. Kernels are therefore projected on that space, and written in an
 orthonormal basis of it: in such coordinates residuals are uncorrelated and have equal
-variances again, and can be permuted [1]_.
+variances again, and can be permuted [1]_. That is exact for linear kernels. Others see
+that residuals are small where covariates are extreme, in all views: what is linear in
+the leverages is removed, too, and samples of high leverage are left out.
 
 References
 ----------
@@ -20,6 +22,9 @@ from mkclust.agreements.alignments import u_centered
 from mkclust.linalg import to_host
 from mkclust.stack.compare import Comparison, draw
 from mkclust.types import Float
+
+# Residuals of samples of a larger leverage have less than half the variance of others.
+MOST_LEVERAGE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +59,22 @@ def rotate(
 ) -> Rotated:
     """Return the kernels of some samples in coordinates of the residuals."""
     drawn = draw(comparison.n_samples, most_samples)
-    kernels = to_host(comparison.entries(drawn))
     own = covariates[drawn]
-    centered = own - own.mean(axis=0)
-    constant = np.ones(len(own))
+    leverages = np.square(_bases(own)[0]).sum(axis=1)
+    limit = max(MOST_LEVERAGE, 1.5 * leverages.mean())
+    few = leverages <= limit
+    explained = np.column_stack([own, leverages])[few]
+
+    kernels = to_host(comparison.entries(drawn[few]))
+    basis = _bases(explained)[1]
+    rotated = basis.T @ kernels.astype(float) @ basis
+    return Rotated(rotated)
+
+
+def _bases(covariates: Float) -> tuple[Float, Float]:
+    """Return orthonormal bases of what covariates explain, and of all else."""
+    centered = covariates - covariates.mean(axis=0)
+    constant = np.ones(len(covariates))
     design = np.column_stack([constant, centered])
     # Columns of one unit, so that rank is not a matter of units.
     lengths = np.linalg.norm(design, axis=0)
@@ -68,6 +85,4 @@ def rotate(
     # Smaller directions, as a share of the largest, are rounding.
     is_real = sizes > 1e-10 * sizes[0]
     rank = int(is_real.sum())
-    basis = left[:, rank:]
-    rotated = basis.T @ kernels.astype(float) @ basis
-    return Rotated(rotated)
+    return left[:, :rank], left[:, rank:]
