@@ -373,8 +373,8 @@ MUTANTS = (
     Mutant(
         "modularity",
         "graph/partition.py",
-        "modularity = judge.modularity(found.labels)",
-        "modularity = -judge.modularity(found.labels)",
+        "modularity = judge.modularity(labels)",
+        "modularity = -judge.modularity(labels)",
         "Of two cuts of the graph, the worse one is taken.",
         ("graph/test_partition.py", "methods/test_agreement_kkm.py"),
     ),

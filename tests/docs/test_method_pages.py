@@ -8,7 +8,7 @@ import pytest
 
 from mkclust import METHODS
 from mkclust.fit import InductiveClusterer
-from mkclust.methods.simple_mkkm import CertifiedClusterer
+from mkclust.methods.certified import CertifiedClusterer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
 ROW = re.compile(

@@ -18,7 +18,7 @@ from mkclust import (
 )
 from mkclust.data import as_blocks
 from mkclust.explain.clustered_on import NOT_ALL
-from mkclust.fit.training_input import some_rows
+from mkclust.fit.from_features import some_rows
 from mkclust.kernels import Nystroem
 
 N = 300

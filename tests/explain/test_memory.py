@@ -33,7 +33,7 @@ def nothing_starts(monkeypatch):
     for method in METHODS.values():
         monkeypatch.setattr(method, "_solve", reached)
     monkeypatch.setattr(KernelBank, "fit_transform", reached)
-    monkeypatch.setattr("mkclust.fit.steps.compress", reached)
+    monkeypatch.setattr("mkclust.fit.from_features.compress", reached)
 
 
 def views_of(n, n_views=2, width=5, dtype=np.float64):

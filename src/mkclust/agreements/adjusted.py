@@ -79,7 +79,8 @@ def _bases(covariates: Float) -> tuple[Float, Float]:
     # Columns of one unit, so that rank is not a matter of units.
     lengths = np.linalg.norm(design, axis=0)
     varies = lengths > 0
-    design = design[:, varies] / lengths[varies]
+    design = design[:, varies]
+    design = design / lengths[varies]
 
     left, sizes, _ = np.linalg.svd(design, full_matrices=True)
     # Smaller directions, as a share of the largest, are rounding.

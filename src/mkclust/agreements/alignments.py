@@ -139,7 +139,8 @@ def p_values(
         others = shares
     largest = np.outer(shares, others)  # terms
     shape = 1 / (2 * largest**2)
-    quantile = shape + scores * np.sqrt(shape)
+    deviation = np.sqrt(shape)
+    quantile = shape + scores * deviation
     return gammaincc(shape, np.maximum(quantile, 0))
 
 
@@ -199,7 +200,8 @@ def simulated_p_value(
     products = np.tensordot(of_orders, of_other_orders, axes=(1, 1))
     alike = np.einsum("airj,i,j->ar", products**2, of_first, of_second)
     # Equivalent orders differ by rounding.
-    least = alike[0, 0] * (1 - 1e-6)
+    of_given = alike[0, 0]
+    least = of_given * (1 - 1e-6)
     if least > 0:
         is_as_much = alike >= least
         return float(is_as_much.mean())
@@ -210,6 +212,7 @@ def _leading_directions(K: Float) -> tuple[Float, Float]:
     """Return three leading eigenvectors by size, and their eigenvalues."""
     centered = u_centered(K.copy())
     values, vectors = eigh(centered)
-    falling = np.argsort(-np.abs(values))
+    sizes = np.abs(values)
+    falling = np.argsort(-sizes)
     leading = falling[:3]
     return vectors[:, leading], values[leading]

@@ -127,7 +127,8 @@ def draw_members(
     taken = np.minimum(sizes, most)
     places = rng.permutation(len(numbers))
     totals = np.cumsum(taken[places])
-    is_drawn = np.isin(codes, places[totals <= n_samples])
+    chosen = places[totals <= n_samples]
+    is_drawn = np.isin(codes, chosen)
     is_first = _places_in_group(codes, rng) < most
     return np.flatnonzero(is_drawn & is_first)
 

@@ -145,7 +145,8 @@ def order_p_values(rows: Rows) -> Float:
     # Neighbors are alike at the level of 5 %, and rows at no distance clearly more: by
     # twice the score of neighbors and two deviations.
     neighbors = at_distance[:, 0]
-    others = at_distance[:, 1:].max(axis=1)
+    at_larger_distance = at_distance[:, 1:]
+    others = at_larger_distance.max(axis=1)
     are_alike = neighbors > 1.64
     are_most_alike = others < 2 * neighbors + 2
     doubled = np.minimum(2 * smaller, 1)

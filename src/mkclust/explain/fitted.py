@@ -8,8 +8,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.same_input import is_approximated
-from mkclust.fit.training_input import FromFeatures, training_index
+from mkclust.fit.training_input import training_index
 
 
 def check_fitted(model: MultipleKernelClusterer) -> None:

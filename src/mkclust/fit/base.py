@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.agreements import Agreement
@@ -453,7 +453,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             for name, value in super().__getstate__().items()
         }
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True

@@ -16,8 +16,8 @@ import numpy as np
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.fit.embedding import observed_part
+from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.neighborhoods import NewSamples, kernel_blocks
-from mkclust.fit.training_input import FromFeatures
 from mkclust.graph import MixAndViews
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest

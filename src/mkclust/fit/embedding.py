@@ -73,7 +73,9 @@ def observed_of(stack: Stack) -> np.ndarray | None:
     return features.observed
 
 
-def without_entries(empty: np.ndarray, is_used: Any = slice(None)) -> np.ndarray:
+def without_entries(
+    empty: np.ndarray, is_used: np.ndarray | slice = slice(None)
+) -> np.ndarray:
     """Return sorted indices of samples without entries in used views, given (n, m)."""
     used = empty[:, is_used]
     if used.shape[1]:
@@ -121,7 +123,7 @@ def embedded_rows(relaxation: Relaxation, precision: float) -> Array:
     return products * to_device(scale, products)
 
 
-def matrix_at(matrices: Any, place: int | slice) -> Array:
+def matrix_at(matrices: Array, place: int | slice) -> Array:
     """Return one of several matrices, or some rows of one, of any library."""
     if is_foreign(matrices):
         return matrices[place, ...]
@@ -142,13 +144,13 @@ class Similarities(NamedTuple):
     # Whether they are all training samples that the kernels have, in their order.
     is_training: bool = False
 
-    def blocks(self) -> Iterable[tuple[slice, Any]]:
+    def blocks(self) -> Iterable[tuple[slice, Array | list[Array]]]:
         """Return some rows at a time, with the similarities of these by kernel."""
         if isinstance(self.cross, Source):
             return self.cross.blocks()
         return [(slice(0, len(self.rows)), self.cross)]
 
-    def rows_at(self, some: slice) -> Any:
+    def rows_at(self, some: slice) -> Array | list[Array]:
         """Return some rows, by kernel."""
         if isinstance(self.cross, Source):
             return self.cross.rows(some.start, some.stop)
@@ -319,7 +321,7 @@ class Extension:
         return zeros((cross.shape[0],), cross) + constant
 
 
-def observed_part(kernel: Any) -> Standardized:
+def observed_part(kernel: Kernel) -> Standardized:
     """Return a kernel over the samples that it has."""
     inner: Any = kernel
     if isinstance(kernel, Observed):

@@ -227,19 +227,15 @@ class InductiveClusterer(
         self, samples: Samples, self_similarity: Any
     ) -> tuple[Float, np.ndarray]:
         """Return rows of new samples and which have no entries, with warnings."""
-        self._warn_of_other_ranges(samples)
+        source = self._source
+        unused = source.unused(self)
+        known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
+        warn_of_other_ranges(samples, known, source.given.columns)
         rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
         if len(uncovered):
             words: Any = {"lacks_neighbors": lacks_neighbors}
             warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
         return rows, uncovered
-
-    def _warn_of_other_ranges(self, samples: Samples) -> None:
-        """Warn if most values of a view that is used are outside those of the fit."""
-        source = self._source
-        unused = source.unused(self)
-        known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
-        warn_of_other_ranges(samples, known, source.given.columns)
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
@@ -356,7 +352,7 @@ class InductiveClusterer(
         return [float(c) * projection for c in solution.coefficients]
 
 
-def lazy_labels(model: InductiveClusterer, samples: Samples) -> Any:
+def lazy_labels(model: InductiveClusterer, samples: Samples) -> Array:
     """Return the labels of views in dask arrays as a dask array."""
     observed = None
     if samples.missing is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from mkclust.stack.compare import SOME_COMPARED
 from mkclust.stack.feature_maps import n_components
 from mkclust.stack.features import require_products
 from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
+from mkclust.types import Array
 
 if TYPE_CHECKING:
     from mkclust.fit.base import MultipleKernelClusterer
 
 
 def fit_bytes(
-    method: Any,
+    method: MultipleKernelClusterer | type[MultipleKernelClusterer],
     storage: str,
     n_samples: int,
     n_kernels: int,
@@ -104,7 +105,7 @@ def _require(
     storage: str,
     n: int,
     m: int,
-    like: Any,
+    like: Array,
     **sizes: int,
 ) -> None:
     """Refuse a fit that does not fit into the memory of an array's device, or host."""

@@ -103,7 +103,7 @@ class Mixture:
         relaxation: Relaxation,
         weights: Float,
         coefficients: Float,
-        history: Any,
+        history: Float | list[float],
         converged: bool,
         n_iter: int,
         **more: Any,
@@ -123,13 +123,19 @@ class Mixture:
         )
 
 
-def leading_shares(stack: Stack, solution: Solution) -> Float:
-    """Return what share of each kernel's top-k eigenvalue sum a partition captures."""
-    H = solution.partition
-    products = solution.products
-    assert products is not None
-    largest = leading_sums(stack, H.shape[1], solution.basis, products)
-    sums = inner_products(products[:, :, : H.shape[1]], H)
+def leading_shares(
+    stack: Stack, H: Array, products: Array, start: Array | None = None
+) -> Float:
+    """Return what share of each kernel's top-k eigenvalue sum a partition captures.
+
+    The ``products`` of the kernels are those with the vectors ``start``, of which H are
+    the first, or with H alone.
+    """
+    if start is None:
+        start = H
+    k = H.shape[1]
+    largest = leading_sums(stack, k, start, products)
+    sums = inner_products(products[:, :, :k], H)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
 

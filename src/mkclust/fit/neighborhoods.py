@@ -2,27 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from mkclust.fit.embedding import Extension, Similarities, matrix_at, observed_part
-from mkclust.fit.mixture import leading_sums
+from mkclust.fit.mixture import leading_shares
 from mkclust.graph import (
     Cut,
     KernelBlock,
     Lists,
+    Memberships,
     MixAndViews,
     cut,
     find_lists,
     list_sizes,
     scaled_factor,
-    tie_of,
 )
 from mkclust.linalg import (
     arrays_to_host,
-    inner_products,
     namespace,
     pair_ranges,
     to_device,
@@ -32,6 +31,9 @@ from mkclust.linalg.threads import in_threads
 from mkclust.stack import Observed, Source, Stack
 from mkclust.stack.compare import among_compared, compared_samples
 from mkclust.types import Array, Float
+
+# What is found of some samples.
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,17 @@ class Neighborhoods:
     def __getstate__(self) -> dict[str, Any]:
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def memberships(self, similarities: Sequence[Array]) -> list[list[Any]]:
+    def memberships(self, similarities: Sequence[Array]) -> list[list[Array]]:
         """Return by kernel and size in which lists samples are."""
         pairs = zip(self.lists, similarities, strict=True)
         return [lists.memberships(each) for lists, each in pairs]
 
-    def no_memberships(self, n: int) -> list[list[Any]]:
+    def no_memberships(self, n: int) -> list[list[Array]]:
         """Return the memberships of samples that are in no list."""
         nothing = scipy.sparse.csr_array((n, self.n_anchors), dtype=bool)
         return [[nothing] * len(self.sizes) for _ in self.lists]
 
-    def embed(self, memberships: Sequence[Sequence[Any]]) -> Float:
+    def embed(self, memberships: Memberships) -> Float:
         """Return the rows of samples, (n, k), given the lists that they are in."""
         return scaled_factor(memberships, self.scales) @ self.list_points
 
@@ -76,7 +78,7 @@ def find_clusters(
     stack: Stack,
     coefficients: Float,
     n_clusters: int,
-    neighbors: Any,
+    neighbors: int | Literal["auto"],
     *,
     n_init: int,
     random_state: Any,
@@ -98,13 +100,13 @@ def find_clusters(
 
 def find_memberships(
     stack: Stack, coefficients: Float, sizes: Sequence[int]
-) -> tuple[MixAndViews, list[Lists], list[list[Any]]]:
+) -> tuple[MixAndViews, list[Lists], list[list[Array]]]:
     """Return how samples are compared, their lists, and the lists' members by size."""
     n = stack.n_samples
     like = stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
 
-    def compare(samples: Any) -> list[Array]:
+    def compare(samples: np.ndarray | slice) -> list[Array]:
         """Return similarities of some samples to all, by the mix and by each view."""
         blocks = kernel_blocks(stack, compared.included, samples)
         height = len(np.arange(n)[samples])
@@ -117,7 +119,7 @@ def find_memberships(
 
 
 def kernel_blocks(
-    stack: Stack, kernels: Sequence[int], samples: Any
+    stack: Stack, kernels: Sequence[int], samples: np.ndarray | slice
 ) -> dict[int, KernelBlock]:
     """Return similarities of some samples, by slice or numbers, to all, by kernel."""
     blocks = {}
@@ -139,7 +141,10 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
     for p in compared.included:
         diagonal = observed_part(stack.kernels[p]).diagonal()
         sizes[p] = float(np.mean(np.abs(to_host(diagonal))))
-    tie = tie_of(max(stack.kernels[p].precision for p in compared.included))
+    rounding = max(stack.kernels[p].precision for p in compared.included)
+    tie = 1e-9
+    if rounding > 1e-10:  # in single precision
+        tie = 1e-5
 
     ties = []
     for group in compared.groups:
@@ -171,11 +176,7 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
         some = stack.among(samples)
     H = np.linalg.qr(embedding[samples])[0]
     H = to_device(np.ascontiguousarray(H), some.kernels[0].like)
-    products = some.apply(H)
-    largest = leading_sums(some, H.shape[1], H, products)
-    sums = inner_products(products, H)
-    shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
-    return np.clip(shares, 0, 1)
+    return leading_shares(some, H, some.apply(H))
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class NeighborhoodExtension(Extension):
 
     def memberships(
         self, similarities: Sequence[Similarities], n_new: int
-    ) -> list[list[Any]]:
+    ) -> list[list[Array]]:
         """Return by kernel and size in which lists of anchors new samples are."""
         if not n_new:
             raise ValueError("X is empty, it has no samples: pass at least one")
@@ -233,7 +234,7 @@ class NewSamples:
             used = [place for place, p in enumerate(first.kernels) if p in included]
             self.like = matrix_at(matrices, used[0])
 
-    def map(self, function: Callable[[list[Array]], Any]) -> list[Any]:
+    def map(self, function: Callable[[list[Array]], Result]) -> list[Result]:
         """Return a function of the similarities of all samples, some at a time."""
         blocks = pair_ranges(self.n_new, self.n_anchors, self.like)
         return in_threads(lambda some: function(self.at(some)), blocks, self.like)
@@ -276,7 +277,7 @@ class NewSamples:
         return blocks
 
 
-def stacked(parts: Sequence[list[list[Any]]]) -> list[list[Any]]:
+def stacked(parts: Sequence[list[list[Array]]]) -> list[list[Array]]:
     """Return the memberships of several parts of the samples as those of all."""
     return [
         [scipy.sparse.vstack(blocks, "csr") for blocks in zip(*of_kernel, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -11,8 +11,9 @@ from sklearn.base import clone
 from mkclust.data.samples import Samples
 from mkclust.exceptions import silence
 from mkclust.fit.embedding import observed_part
+from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.steps import PER_SAMPLE, open_samples
-from mkclust.fit.training_input import OTHER_SAMPLES, FromFeatures
+from mkclust.fit.training_input import OTHER_SAMPLES
 from mkclust.linalg import arrays_to_host, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.stack import Stack
@@ -23,6 +24,8 @@ from mkclust.types import Float
 
 if TYPE_CHECKING:
     from mkclust.fit.base import MultipleKernelClusterer
+
+Model = TypeVar("Model", bound="MultipleKernelClusterer")
 
 
 def read_again(model: MultipleKernelClusterer, X: Any) -> Samples:
@@ -39,7 +42,7 @@ def read_again(model: MultipleKernelClusterer, X: Any) -> Samples:
     return replace(samples, groups=model._source.given.groups)
 
 
-def known_again(model: MultipleKernelClusterer, X: Any) -> tuple[Any, Samples]:
+def known_again(model: Model, X: Any) -> tuple[Model, Samples]:
     """Return a model and the samples of its fit, read again, without those of no entry.
 
     A model that was learned from anchors knows all samples, though it has no kernels of
@@ -88,7 +91,7 @@ def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
         )
 
 
-def only_covered(model: MultipleKernelClusterer) -> Any:
+def only_covered(model: Model) -> Model:
     """Return a fitted model of the samples that have kernels; itself if all have."""
     covered = model._covered
     if covered is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mkclust.agreements import measure_agreement
 from mkclust.data.adjust import adjust_samples
 from mkclust.data.check import check_observed
-from mkclust.data.join import looks_like_kernel
-from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.data.samples import Samples, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.exceptions import (
@@ -36,8 +34,8 @@ from mkclust.fit.embedding import (
     warn_of_uncovered,
     without_entries,
 )
+from mkclust.fit.from_features import FromFeatures, compress_views
 from mkclust.fit.memory_checks import (
-    require_memory_for_features,
     require_memory_for_views,
 )
 from mkclust.fit.missingness import measure_missingness
@@ -46,22 +44,19 @@ from mkclust.fit.rounding import Form, Rounded, round_partition
 from mkclust.fit.solution import Solution
 from mkclust.fit.training_input import (
     LAZY,
-    FromFeatures,
     FromKernels,
     FromViews,
     TrainingInput,
-    some_rows,
+    without_arrays,
 )
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
-from mkclust.kernels.kinds import learn_preparations, with_components
 from mkclust.kernels.neighbors import count_components
 from mkclust.linalg import astype, copy_array, precision_of, select, to_host
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.linalg.threads import one_thread_if_small
 from mkclust.stack import Stack
 from mkclust.stack.discretize import assign, count_clusters
-from mkclust.stack.features import compress
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
@@ -169,7 +164,7 @@ def open_samples(
 ) -> tuple[TrainingInput, Callable[[], Stack]]:
     """Return what a model is fitted on, and what makes its kernels."""
     if model.approximation is not None:
-        features, stack = _compress(model, samples)
+        features, stack = compress_views(model, samples)
         return features, lambda: stack
     if samples.kind != "kernels":
         views = _learn_views(model, samples)
@@ -178,7 +173,7 @@ def open_samples(
         raise ValueError(
             f"scale={model.scale!r} with kernels: only views have columns to scale"
         )
-    given = _without_arrays(samples, "precomputed kernels, taken as they are")
+    given = without_arrays(samples, "precomputed kernels, taken as they are")
     kernels = FromKernels(given=given)
     return kernels, lambda: kernels.stack(model, samples)
 
@@ -200,58 +195,10 @@ def _learn_views(model: MultipleKernelClusterer, samples: Samples) -> FromViews:
     require_memory_for_views(model, bank, samples)
     notes = bank.fit(samples).explain().splitlines()
     return FromViews(
-        given=_without_arrays(samples, *notes),
+        given=without_arrays(samples, *notes),
         bank=bank,
         widths={name: view.shape[1] for name, view in bank.views_.items()},
     )
-
-
-def _without_arrays(samples: Samples, *notes: str) -> Samples:
-    """Return what a source keeps of samples, with further notes."""
-    return replace(samples, parts=(), table_notes=(*samples.table_notes, *notes))
-
-
-def _compress(
-    model: MultipleKernelClusterer, samples: Samples
-) -> tuple[FromFeatures, Stack]:
-    kernels = model.kernels
-    expected_input(kernels)
-    if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
-        raise ValueError(
-            f"kernels={kernels!r} with an approximation: features stand for kernels of "
-            "views; pass views and kernels='auto', 'gaussian' or kinds by name, or "
-            "approximation=None"
-        )
-    if all(map(looks_like_kernel, samples.parts)):
-        raise ValueError(
-            "X holds kernels, and an approximation makes features of views, samples x "
-            "features: pass the views, or approximation=None for kernels"
-        )
-    blocks = as_blocks(samples)
-    rules = default_bank(True, kernels).rules
-    require_memory_for_features(model, blocks)
-    rules = with_components(rules, samples.by_name)
-    stack = compress(
-        blocks,
-        model.approximation,
-        **model._options("n_clusters", "center", "normalize", "random_state"),
-        learn_preparations=partial(learn_preparations, rules, model.scale),
-        fill=model.table_options.fill_rule,
-    )
-    # Parts of one table count as one view: they prove nothing about each other.
-    stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
-    stack = replace(stack, covariates=samples.covariates)
-    features = stack.features.learned
-    rows = {}
-    if not samples.is_lazy:  # dask would compute all chunks with these samples again
-        rows = some_rows(blocks)
-    source = FromFeatures(
-        given=_without_arrays(samples, *features.explain(blocks.names)),
-        widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
-        rows=rows,
-        features=features,
-    )
-    return source, stack
 
 
 def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
@@ -272,7 +219,10 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
         )
         alignments = solution.alignments
         if alignments is None:
-            alignments = leading_shares(stack, solution)
+            assert solution.products is not None
+            alignments = leading_shares(
+                stack, solution.partition, solution.products, solution.basis
+            )
         learned["alignments_"] = alignments
         learned["_used_kernels"] = used
 

@@ -1,4 +1,7 @@
-"""What a model was fitted on: kernels, views of a bank, or views by their features."""
+"""What a model was fitted on: kernels, or views of a bank.
+
+For views by their features see `mkclust.fit.from_features`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,9 @@ import pandas as pd
 from sklearn.utils.validation import check_array, validate_data
 
 from mkclust.data.adjust import adjust_again, adjust_like
-from mkclust.data.blocks import Block, Blocks, check_finite
-from mkclust.data.check import check_masks, check_view, in_memory
+from mkclust.data.check import check_masks, check_view
 from mkclust.data.missing import single_kernels, zero_samples
-from mkclust.data.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.data.samples import Samples, read_samples, read_views
 from mkclust.data.tables import TABLE
 from mkclust.exceptions import MissingViewsWarning, warn
 from mkclust.fit.embedding import (
@@ -46,7 +48,6 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.linalg.sparse_rows import row_width
 from mkclust.stack import (
     RowSource,
     Stack,
@@ -57,7 +58,6 @@ from mkclust.stack import (
     row_sums,
 )
 from mkclust.stack.checks import describe, symmetrized
-from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.stack import RawKernel
 from mkclust.text import join_words
 from mkclust.types import Array, Float
@@ -72,11 +72,9 @@ LAZY = (
 )
 # The refusal of samples that differ from those of the fit.
 OTHER_SAMPLES = "X holds other samples than the model was fitted on: pass the same"
-# The rising numbers of some samples, (s,), and their rows of a view, (s, n_columns).
-SomeRows = tuple[np.ndarray, Array]
 
 
-def training_index(model: MultipleKernelClusterer) -> Any:
+def training_index(model: MultipleKernelClusterer) -> pd.Index | None:
     """Return the index of a fit's samples: ids, 0, 1, ... of frames, None of arrays."""
     ids = getattr(model, "sample_ids_", None)
     return make_index(ids, model._source.given.index_names, len(model.labels_))
@@ -248,7 +246,7 @@ class TrainingInput:
 
     def memberships(
         self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
-    ) -> tuple[list[list[Any]], np.ndarray]:
+    ) -> tuple[list[list[Array]], np.ndarray]:
         """Return in which lists of anchors samples are, and which find no neighbor."""
         similarities = self.similarities(model, samples, self_similarity)
         found = self.extension.memberships(similarities, samples.n_samples)
@@ -535,97 +533,9 @@ class FromViews(TrainingInput):
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class FromFeatures(TrainingInput):
-    """Views by their features: new samples come as views, and are read in blocks."""
-
-    # The feature maps of the views, and the matrix from features to rows of the
-    # embedding.
-    features: Any
-    matrix: Array = None
-    # Some rows of each view, to recognize its columns.
-    rows: dict[str, SomeRows] = field(default_factory=dict)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: arrays_to_host(value) for name, value in vars(self).items()}
-
-    def rows_of_fit(self) -> dict[str, Array]:
-        """Return some rows of each view."""
-        return {name: rows for name, (_, rows) in self.rows.items()}
-
-    def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
-        """Return which rows of views in memory count as empty, by the view's number."""
-        zero = {}
-        maps = self.features.maps
-        for number, (map_, table) in enumerate(zip(maps, samples.parts, strict=True)):
-            if not isinstance(map_, PreparedMap) or not map_.preparation.ignores_zeros:
-                continue
-            if is_foreign(table) or in_memory(table):
-                zero[number] = map_.preparation.zero_rows(table)
-        return zero
-
-    def mixed_entries(
-        self,
-        model: MultipleKernelClusterer,
-        samples: Samples,
-        indices: np.ndarray | None,
-    ) -> Array:
-        """Return the mixed kernel of features among some samples of the fit."""
-        if indices is None:
-            indices = np.arange(len(model.labels_))
-        rising, positions = np.unique(indices, return_inverse=True)
-        block = as_blocks(samples).take(rising)
-        check_finite(block, rising)
-        if len(rising):
-            labels = model._assign(self.features.project(block, self.matrix))
-            fitted = np.asarray(model.labels_[rising])
-            changed_share = np.mean((labels != fitted) & (fitted >= 0))
-            if changed_share > 0.02:  # rounding may change single ones
-                raise ValueError(OTHER_SAMPLES)
-        features = [to_host(F)[positions] for F in self.features.of(block)]
-        return sum(
-            float(c) * (F @ F.T)
-            for c, F in zip(model.coefficients_, features, strict=True)
-        )
-
-    def embed(
-        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
-    ) -> tuple[Array, np.ndarray]:
-        """Embed new samples by features, in blocks; features know no neighbors."""
-        # What workers of dask are sent: not the rows that this object keeps.
-        features = self.features
-        matrix = self.matrix
-
-        def embed_block(block: Block, start: int) -> Array:
-            check_finite(block, start)
-            return features.project(block, matrix)
-
-        rows = as_blocks(samples).map(embed_block)
-        return rows, np.zeros((samples.n_samples, len(model.kernel_names_)), bool)
-
-
-def some_rows(
-    blocks: Blocks,
-    most_samples: int = 256,
-    fewest_samples: int = 32,
-    most_entries: int = 1 << 21,
-) -> dict[str, SomeRows]:
-    """Return some samples of every view of not too many columns, to recognize it."""
-    order = np.random.default_rng(0).permutation(blocks.n_samples)
-    numbers = np.sort(order[:most_samples])
-    block = blocks.take(numbers)
-    found = {}
-    for name, rows in block.items():
-        index = block.index(name)
-        samples = numbers
-        if index is not None:
-            samples = numbers[index]
-        height = min(len(samples), most_entries // row_width(rows))
-        if height >= min(len(samples), fewest_samples):
-            kept = arrays_to_host(select(rows, slice(height)))
-            # A copy: what the model keeps must not change with the arrays of its user.
-            found[name] = (samples[:height], kept.copy())
-    return found
+def without_arrays(samples: Samples, *notes: str) -> Samples:
+    """Return what is kept of the samples of a fit, with further notes."""
+    return replace(samples, parts=(), table_notes=(*samples.table_notes, *notes))
 
 
 def raw_kernels_of(

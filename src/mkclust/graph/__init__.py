@@ -2,8 +2,8 @@
 
 from mkclust.graph.lists import Lists, find_lists, list_sizes
 from mkclust.graph.numbers import Cuts, Way, cut_alike, cut_for_all
-from mkclust.graph.partition import Cut, Graph, cut, scaled_factor
-from mkclust.graph.similarities import KernelBlock, MixAndViews, tie_of
+from mkclust.graph.partition import Cut, Graph, Memberships, cut, scaled_factor
+from mkclust.graph.similarities import KernelBlock, MixAndViews
 
 __all__ = [
     "Cut",
@@ -11,6 +11,7 @@ __all__ = [
     "Graph",
     "KernelBlock",
     "Lists",
+    "Memberships",
     "MixAndViews",
     "Way",
     "cut",
@@ -19,5 +20,4 @@ __all__ = [
     "find_lists",
     "list_sizes",
     "scaled_factor",
-    "tie_of",
 ]

@@ -186,22 +186,21 @@ class Search:
         is_left_out = is_long & ~is_kept
 
         # Nobody is alike, or nobody but the anchor itself.
-        is_empty = ~np.isfinite(limits) | (lengths <= 1)
-        has_none = is_left_out | is_empty
-        return np.where(has_none, np.inf, limits)
+        has_others = np.isfinite(limits) & (lengths > 1)
+        has_list = has_others & ~is_left_out
+        return np.where(has_list, limits, np.inf)
 
-    def lists(self) -> Lists:
-        """Return the lists of all anchors."""
+    def found(self) -> tuple[Lists, list[Any]]:
+        """Return the lists of all anchors, and by size who is in which of them.
+
+        That is, if anchor i is in the list of j, (n_anchors, n_anchors).
+        """
         limits = np.concatenate(self.limits, axis=1)
-        return Lists(limits, self.tie, self.for_all)
-
-    def memberships(self) -> list[Any]:
-        """Return by size if anchor i is in the list of j, (n_anchors, n_anchors)."""
-        found = []
+        members = []
         for blocks in self.members:
             by_list = scipy.sparse.vstack(blocks, "csr")
-            found.append(by_list.T.tocsr())
-        return found
+            members.append(by_list.T.tocsr())
+        return Lists(limits, self.tie, self.for_all), members
 
 
 def find_lists(
@@ -232,8 +231,12 @@ def find_lists(
         for search, nearest in zip(searches, found, strict=True):
             search.add(nearest)
 
-    lists = [search.lists() for search in searches]
-    members = [search.memberships() for search in searches]
+    lists = []
+    members = []
+    for search in searches:
+        own, own_members = search.found()
+        lists.append(own)
+        members.append(own_members)
     by_mix = members[0]
     members[0] = _without_lonely(by_mix, lists[0], compare)
     return lists, members

@@ -101,9 +101,18 @@ def cut_for_all(
 
     ordered = [chosen[place] for place in range(len(k_values))]
     eigengaps = _gaps(memberships, k_values)
-    graph = Graph(rows_of_unit_length(memberships[0][-1]))
+    longest_of_mix = memberships[0][-1]
+    graph = Graph(rows_of_unit_length(longest_of_mix))
     shares = np.array([graph.shares_within(each) for each in labels])
-    return Cuts(labels, ordered, tightness, agreements, eigengaps, *shares.T)
+    return Cuts(
+        labels=labels,
+        ways=ordered,
+        tightness=tightness,
+        agreements=agreements,
+        eigengaps=eigengaps,
+        within=shares[:, 0],
+        by_chance=shares[:, 1],
+    )
 
 
 def cut_alike(

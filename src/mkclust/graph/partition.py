@@ -233,11 +233,29 @@ def cut(
         scales = list_scales(memberships, setting)
         if best is not None and scales == best.scales:
             continue
-        found = _cut(memberships, scales, n_clusters, n_init, random_state)
-        modularity = judge.modularity(found.labels)
+        embedded = embed(memberships, scales, n_clusters)
+        order = embedded.graph.order
+        of_linked, centers = discretize(
+            embedded.rows[order],
+            n_clusters,
+            n_init=n_init,
+            random_state=random_state,
+            mass=embedded.graph.mass[order],
+        )
+        labels = np.full(len(embedded.rows), -1)
+        labels[order] = of_linked
+
+        modularity = judge.modularity(labels)
         if best is None or modularity > highest:
-            best = found
             highest = modularity
+            best = Cut(
+                scales=scales,
+                list_points=embedded.list_points,
+                rows=embedded.rows,
+                centers=centers,
+                labels=labels,
+                relaxation=embedded.relaxation,
+            )
     assert best is not None
     return best
 
@@ -268,32 +286,3 @@ def embed(
     list_points = graph.transposed @ scaled
     rows = graph.factor @ list_points
     return Embedded(graph, relaxation, list_points, rows)
-
-
-def _cut(
-    memberships: Memberships,
-    scales: list[list[float]],
-    n_clusters: int,
-    n_init: int,
-    random_state: Any,
-) -> Cut:
-    """Cut the graph of one setting."""
-    graph, relaxation, list_points, rows = embed(memberships, scales, n_clusters)
-    order = graph.order
-    found, centers = discretize(
-        rows[order],
-        n_clusters,
-        n_init=n_init,
-        random_state=random_state,
-        mass=graph.mass[order],
-    )
-    labels = np.full(len(rows), -1)
-    labels[order] = found
-    return Cut(
-        scales=scales,
-        list_points=list_points,
-        rows=rows,
-        centers=centers,
-        labels=labels,
-        relaxation=relaxation,
-    )

@@ -98,13 +98,3 @@ class MixAndViews:
         similarities = np.full(shape, -np.inf)
         np.divide(sums, np.sqrt(shares), out=similarities, where=shares > 0)
         return to_device(similarities, like)
-
-
-def tie_of(rounding: float) -> float:
-    """Return the difference below which similarities tie, if self-similarities are one.
-
-    Rounding is the relative one of their entries.
-    """
-    if rounding > 1e-10:  # in single precision
-        return 1e-5
-    return 1e-9

@@ -1,7 +1,7 @@
 """AgreementKKM: clusters by the neighborhoods in the views that agree."""
 
 from dataclasses import field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -41,7 +41,7 @@ def solve_agreement_kkm(
     stack: Stack,
     n_clusters: int,
     *,
-    neighbors: Any = "auto",
+    neighbors: int | Literal["auto"] = "auto",
     n_init: int = 10,
     random_state: Any = None,
 ) -> Solution:
@@ -356,7 +356,7 @@ class AgreementKKM(InductiveClusterer):
         basis = self._source.extension.neighborhoods.basis
         return to_host(embedding) @ np.linalg.pinv(basis, hermitian=True)
 
-    def connectivities(self, X: Any = None) -> Any:
+    def connectivities(self, X: Any = None) -> Array:
         r"""Return the graph of neighborhoods: how far samples of the fit share lists.
 
         It is :math:`D^{-1/2} W D^{-1/2}`, of which the leading eigenvectors are the

@@ -16,12 +16,9 @@ from mkclust.fit.rounding import root_of_gram
 from mkclust.fit.solution import Solution
 from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import AgreementKKM
+from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.compromise import Compromise, find_compromise
-from mkclust.methods.simple_mkkm import (
-    CertifiedClusterer,
-    SimpleMKKM,
-    solve_simple_mkkm,
-)
+from mkclust.methods.simple_mkkm import SimpleMKKM, solve_simple_mkkm
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Mix, Stack
 from mkclust.stack.discretize import discretize
@@ -134,13 +131,14 @@ def _projections(
 ) -> list[Array]:
     precision = rounding_of_entries(compromise.stack)
 
-    def over_eigenvalues(found: Any) -> Array:
+    def over_eigenvalues(found: Relaxation) -> Array:
         H = found.vectors[:, : found.n_clusters]
         values = found.eigenvalues[: found.n_clusters]
         return H * to_device(inverse(values, H.shape[0], precision), H)
 
     # H_0 is a function of the compromise, which the anchor adds to the mix: H_0 = K H_0
     # / L_0.
+    assert solution.relaxation is not None
     H = over_eigenvalues(solution.relaxation)
     H_0 = baseline.vectors[:, : baseline.n_clusters]
     shared = over_eigenvalues(baseline) @ (strength * (H_0.T @ H))

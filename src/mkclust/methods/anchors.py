@@ -29,7 +29,7 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.kinds import with_components
 from mkclust.linalg import is_foreign, ranges
 from mkclust.stack.discretize import assign
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Samples whose lists are found at a time.
 BLOCK_SAMPLES = 8192
@@ -141,7 +141,7 @@ def cut_again(
 def memberships_of(
     fitted: InductiveClusterer,
     part: Samples,
-) -> tuple[list[list[Any]], np.ndarray]:
+) -> tuple[list[list[Array]], np.ndarray]:
     """Return in which lists of anchors samples are, and their states.
 
     A state is 0 if a sample is covered, 1 if no used view has it, and 2 if it has no

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mkclust.fit.solution import Solution
+from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.localize import LocalizedClusterer, MaskKind, Neighbors, localize
-from mkclust.methods.simple_mkkm import CertifiedClusterer, solve_simple_mkkm
+from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
 

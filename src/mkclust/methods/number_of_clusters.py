@@ -1,6 +1,5 @@
 """Which number of clusters fits best, by the graph that `AgreementKKM` cuts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from mkclust.exceptions import silence
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.neighborhoods import find_memberships
 from mkclust.fit.steps import open_training
-from mkclust.graph import Cuts, Way, cut_alike, cut_for_all, list_sizes
+from mkclust.graph import Cuts, Memberships, Way, cut_alike, cut_for_all, list_sizes
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.anchors import needs_anchors, with_kinds_of_all
 from mkclust.methods.compromise import find_compromise
@@ -271,7 +270,7 @@ def cut_samples(
 
 
 def _resample(
-    memberships: Sequence[Sequence[Any]],
+    memberships: Memberships,
     labels: np.ndarray,
     k_values: list[int],
     ways: list[Way],

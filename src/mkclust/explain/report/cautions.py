@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mkclust.explain.report.collect import ReportData
 from mkclust.fit.same_input import is_approximated
-from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
+from mkclust.methods.certified import OTHER_CLUSTERS
 from mkclust.text import count, join_words
 
 # Features that miss more than this share of a kernel are too few.
