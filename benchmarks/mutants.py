@@ -236,8 +236,8 @@ MUTANTS = (
     Mutant(
         "numbers-of-clusters",
         "stack/discretize.py",
-        "return np.lexsort((all_first, -all_sizes))",
-        "return np.lexsort((all_first, all_sizes))",
+        "return np.lexsort((all_first, -shares, -all_sizes))",
+        "return np.lexsort((all_first, -shares, all_sizes))",
         "The smallest cluster is number zero.",
         ("stack/test_discretize.py",),
     ),
