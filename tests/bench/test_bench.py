@@ -17,6 +17,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
+from helpers.cli import invoke
 from helpers.processes import FORKS, get_forks, run_with_forks
 from helpers.views import blob_views
 from mkclust import METHODS
@@ -419,6 +420,7 @@ MISTAKES = [
         "max_setings: .*'max_settings'",
     ),
     ('datasets = [{ path = "none.npz" }]', "path"),
+    ('datasets = ["one.npz"]', r'datasets: .*write \{ path = "one.npz" \}'),
     ('datasets = ["digits", "digits"]', "datasets: .*twice"),
     ("methods = []", "methods"),
     ('methods = ["simplemkm"]', "methods: .*'simplemkkm'"),
@@ -428,6 +430,10 @@ MISTAKES = [
         "lkam: n_clusters",
     ),
     ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', "lkam: .*'rge'"),
+    (
+        'methods = [{ method = "lkam", parameters = { neighbor = 0.1 } }]',
+        "lkam: 'neighbor': unknown parameter; .*'neighbors'",
+    ),
     ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', "lkam: reg=-1.0"),
     ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', "grid"),
     (
@@ -448,6 +454,23 @@ def test_a_plan_with_a_mistake_names_the_key(folder, line, message):
     (folder / "plan.toml").write_text("\n".join([line, *lines]))
     with pytest.raises(PlanError, match=message):
         read_plan(folder / "plan.toml")
+
+
+def test_classes_may_have_any_name_and_what_lacks_them_is_said_once(
+    folder, monkeypatch
+):
+    data = dict(np.load(folder / "one.npz"))
+    np.savez(folder / "one.npz", a=data["a"], b=data["b"], truth=data["y"])
+    path = write_plan(folder, '"avg-kkm", "mkkm"')
+    monkeypatch.chdir(folder)
+    said = invoke("bench", path, "--jobs", 1).stdout.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("No result (2 settings): one avg-kkm and mkkm: failed")
+    assert "Skipped: truth" in said[0]
+    path = write_plan(
+        folder, '"avg-kkm"', datasets='{ path = "one.npz", labels = "truth" }'
+    )
+    assert run(path, folder / "out").failures == []
 
 
 @pytest.mark.slow

@@ -272,6 +272,18 @@ def test_square_arrays_are_kernels_only_where_the_caller_says_so(
     np.testing.assert_array_equal(data.kernels, kernels[:2])
 
 
+@pytest.mark.parametrize("labeled", [False, True])
+def test_kernels_of_different_sizes_are_refused_unless_some_are_selected(
+    tmp_path, kernels, y, labeled
+):
+    labels = {"y": y} if labeled else {}
+    path = tmp_path / "data.npz"
+    write(path, A=kernels[0], B=kernels[1], part=kernels[2][:9, :9], **labels)
+    with pytest.raises(DatasetError, match=r"different sizes .*part float64\[9, 9\]"):
+        load(path, kernels=True)
+    assert load(f"{path}::A,B", kernels=True).kernel_names == ("A", "B")
+
+
 def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
     path = write(tmp_path / "data.npz", images=rng.normal(size=(N, 8, 8)), y=y)
     with pytest.raises(DatasetError, match=r"images float64\[12, 8, 8\]"):

@@ -127,6 +127,12 @@ def test_only_a_certified_gap_is_claimed_and_unknown_bounds_are_not_drawn(ax, bo
         )
 
 
+def test_nothing_is_to_be_added_to_the_numbers_of_an_axis(ax):
+    ConvergenceDisplay(history=[1288.95, 1288.62, 1288.60]).plot(ax)
+    ax.figure.draw_without_rendering()
+    assert ax.yaxis.get_offset_text().get_text() == ""
+
+
 def directions(n=200, k=8, seed=0):
     """Return rows around k directions that are far from each other, and the labels."""
     rng = np.random.default_rng(seed)

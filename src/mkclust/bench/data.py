@@ -34,12 +34,19 @@ class Prepared:
     def read(cls, entry: DatasetEntry, folder: Path) -> "Prepared":
         """Read a data set of a plan and compute its kernels."""
         if entry.path:
-            data = load(folder / entry.path, kernels=entry.precomputed, on_disk=False)
+            data = load(
+                folder / entry.path,
+                kernels=entry.precomputed,
+                on_disk=False,
+                labels=entry.labels,
+            )
         else:
             data = load(entry.name)
         if data.y is None:
             raise ValueError(
-                f"{entry.name}: has no classes to compare with; store them as y"
+                f"{entry.name}: has no classes to compare with; store one per sample "
+                "as y, Y, gnd or labels, or name the variable in the plan: labels = "
+                f'"NAME". {data.description}'
             )
         kernels, names = make_kernels(data)
         kernels = [

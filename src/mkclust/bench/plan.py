@@ -88,6 +88,8 @@ class DatasetEntry:
     path: Annotated[str, _TEXT] = ""  # of the file, relative to the plan
     # Square arrays in the file are kernels.
     precomputed: Annotated[bool, Flag()] = False
+    # The variable of the file that holds the classes; by default y, Y, gnd or labels.
+    labels: Annotated[str | None, _TEXT] = None
     # By default the number of classes.
     n_clusters: Annotated[int | None, Count()] = None
     max_settings: Annotated[int | None, Count()] = None  # of the grid of every method
@@ -326,7 +328,9 @@ def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
     name = table.get("name", "")
     entry = find_entry(name)
     if entry is None:
-        _refuse("datasets", f"{name!r}: unknown data set; {_nearest(name, CATALOG)}")
+        known = _nearest(name, CATALOG)
+        advice = f'{known}; of a file write {{ path = "{name}" }}'
+        _refuse("datasets", f"{name!r}: unknown data set; {advice}")
     return DatasetEntry(**table | {"name": entry.name})
 
 
@@ -364,12 +368,29 @@ def _method(table: dict[str, Any], name: str) -> MethodEntry:
         _refuse("methods", f"{entry.name}: {name} is set by the benchmark; remove it")
     try:
         for setting in entry.settings(None, 1):
+            _check_names(entry, setting, estimator)
             model = estimator(**setting)
             if not entry.input:
                 model.check_parameters()
     except (ValueError, TypeError) as error:
         _refuse("methods", f"{entry.name}: {error}")
     return entry
+
+
+def _check_names(
+    entry: MethodEntry, setting: Mapping[str, Any], estimator: type
+) -> None:
+    """Refuse parameters that a clusterer does not have."""
+    fields = inspect.signature(estimator).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in fields.values()):
+        return
+    known = [name for name in fields if entry.input or name not in RESERVED]
+    for name in setting:
+        if name not in fields:
+            _refuse(
+                "methods",
+                f"{entry.name}: {name!r}: unknown parameter; {_nearest(name, known)}",
+            )
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

@@ -1,17 +1,19 @@
 """The commands ``mkclust bench``, which runs a plan, and ``mkclust report``."""
 
 import time
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from mkclust import bench
 from mkclust.bench.figures import FORMATS, write_figures
 from mkclust.bench.latex import write_latex
+from mkclust.bench.rows import Row
 from mkclust.bench.score_table import ROWS
 from mkclust.bench.tables import write_tables
 from mkclust.cli.errors import CommandError, echo, one_line
 from mkclust.cli.progress import session
-from mkclust.text import count
+from mkclust.text import count, join_words
 
 
 def run(
@@ -31,12 +33,7 @@ def run(
             contents, folder, n_processes=jobs, retry=retry, watcher=watcher
         )
     lines = [f"Not available, left out: {name}" for name in summary.missing]
-    reasons = Counter(
-        f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}"
-        for r in summary.failures
-    )
-    for reason, number in reasons.most_common(20):
-        lines.append(f"No result ({count(number, 'setting')}): {one_line(reason)}")
+    lines += _failures(summary.failures)
     if summary.n_rows == len(summary.failures):
         echo("\n".join(lines))
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
@@ -44,6 +41,23 @@ def run(
     seconds = time.perf_counter() - start
     lines.append(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}")
     echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
+
+
+def _failures(rows: Sequence[Row]) -> list[str]:
+    """Return why settings have no result; methods that fail alike share a line."""
+    methods = defaultdict[tuple[str, str], list[str]](list)
+    for row in rows:
+        reason = f"{row['status']}: {row['message']}"
+        methods[row["dataset"], reason].append(row["method"])
+
+    lines = []
+    # Reasons that are printed; all of them are in the rows.
+    most_reasons = 20
+    for (dataset, reason), names in [*methods.items()][:most_reasons]:
+        number = count(len(names), "setting")
+        named = join_words(dict.fromkeys(names))
+        lines.append(f"No result ({number}): {dataset} {named}: {one_line(reason)}")
+    return lines
 
 
 def report(

@@ -20,6 +20,7 @@ from mkclust.data import read_samples
 from mkclust.data.options import TableOptions
 from mkclust.kernels import default_bank
 from mkclust.kernels.kinds import with_components
+from mkclust.stack import as_stack
 from mkclust.text import count, join_words, printable
 
 # Samples that decide on the kinds of views, at most.
@@ -48,8 +49,11 @@ def run(request: Request) -> None:
             report["views"] = [
                 _measure(name, view) for name, view in data.views.items()
             ]
-            if not data.precomputed:
+            if data.precomputed:
+                report["problems"] += _faults(data)
+            else:
                 _understand(cured, data, report)
+            report["notes"] = [*report["notes"], *_classes(data)]
         except (ValueError, TypeError, CommandError) as error:
             if not any(each.text in one_line(error) for each in obstacles):
                 report["problems"].append(one_line(error))
@@ -76,6 +80,28 @@ def _measure(name: str, view: Any) -> dict[str, Any]:
         "missing": missing,
     }
     return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
+
+
+def _faults(data: Data) -> list[str]:
+    """Return why a fit would refuse kernels."""
+    faults = []
+    for name, kernel in data.views.items():
+        try:
+            as_stack([kernel], names=[name])
+        except ValueError as error:
+            faults.append(one_line(error))
+    return faults
+
+
+def _classes(data: Data) -> list[str]:
+    """Return what is said of true classes, if an input has some."""
+    for each in data.inputs:
+        if each.data.y is not None:
+            return [
+                f"{each.data.label_name} holds the true classes "
+                f"({each.data.n_classes}), which are used for scores only."
+            ]
+    return []
 
 
 def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:

@@ -150,6 +150,11 @@ def _find_tables(
         raise DatasetError(
             f"{path}: numbers of rows differ ({inventory(tables)}); {advice}"
         )
+    if square and others:
+        raise DatasetError(
+            f"{path}: kernels of different sizes ({inventory(tables)}); all kernels "
+            f"must be over the same samples: select those by {path.name}::NAME,NAME"
+        )
     if sizes_named:
         n = sizes_named[0]
 

@@ -94,6 +94,8 @@ class ConvergenceDisplay(Display):
                 borderaxespad=0.2,
                 borderpad=0,
             )
+        # Whole numbers on the axis, without an offset to add to them.
+        ax.ticklabel_format(axis="y", useOffset=False)
         title = "Convergence"
         if self.gap is not None and np.isfinite(self.gap):
             title += f": certified relative gap {self.gap:.1e}"

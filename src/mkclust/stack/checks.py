@@ -34,10 +34,10 @@ from mkclust.types import Array, Float
 
 
 def describe(index: int, name: str) -> str:
-    """Return what messages call a kernel: its number, and its name if it has one."""
+    """Return what messages call a kernel: its name, or else its number."""
     if name == f"kernel {index}":
         return name
-    return f"kernel {index} ({name!r})"
+    return f"kernel {name!r}"
 
 
 def as_numbers(matrix: Array, label: str) -> Array:
@@ -116,7 +116,16 @@ def row_sums(matrix: Array, label: str) -> Array:
 
 def nonfinite_error(blocks: Iterable[Array], label: str, where: str = "") -> ValueError:
     """Return the error for entries that are not finite, or whose sums are not."""
-    n_bad = sum(int((~np.isfinite(to_host(block))).sum()) for block in blocks)
+    n_bad = 0
+    n_rows = 0
+    for block in blocks:
+        bad = np.argwhere(~np.isfinite(to_host(block)))
+        # The entries of a sparse matrix have no places here.
+        if len(bad) and block.ndim == 2 and not n_bad and not where:
+            row, column = bad[0]
+            where = f", the first in row {n_rows + row}, column {column}"
+        n_bad += len(bad)
+        n_rows += len(block)
     if not n_bad:
         return ValueError(
             f"{label} has entries so large that sums overflow: rescale it"
