@@ -156,6 +156,14 @@ def test_a_folder_without_solves_has_other_figures(tmp_path):
     ]
 
 
+def test_data_sets_without_a_curve_are_named(tmp_path):
+    rows, solves = benchmark({"mkkm": 0.5}, ["one", "two"])
+    solves[1]["history"] = [3.0, 2.0]
+    write(tmp_path, rows, solves)
+    _, notes = write_figures(tmp_path, tmp_path / "out")
+    assert "No curve of MKKM on two: fewer than 2 steps." in notes
+
+
 def test_a_folder_that_is_no_benchmark_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "mkclust bench PLAN --out" in fail("report", ".", "--figures")

@@ -24,6 +24,7 @@ from mkclust.bench.tables import (
 from mkclust.files import write_atomically
 from mkclust.plots import ConvergenceDisplay, CriticalDifferenceDisplay
 from mkclust.plots.style import BLUE, INK, shorten
+from mkclust.text import join_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -233,7 +234,7 @@ def write_figures(path: str | Path, folder: str | Path) -> tuple[list[Path], lis
         drawings[name] = partial(draw_objectives, solves, method)
 
     contents = {}
-    notes = _notes_on_objectives(solves, curved)
+    notes = _notes_on_objectives(solves, curved) + _notes_on_gaps(solves, curved)
     for name, draw in drawings.items():
         try:
             figure = draw()
@@ -262,6 +263,22 @@ def _notes_on_objectives(solves: Sequence[Row], curved: list[str]) -> list[str]:
             "and run it again."
         ]
     return []
+
+
+def _notes_on_gaps(solves: Sequence[Row], curved: list[str]) -> list[str]:
+    """Return which data sets the curves of a method lack."""
+    names = printed_names(solves)
+    labels = dataset_labels(solves)
+    notes = []
+    for method in curved:
+        of_method = [s for s in solves if s["method"] == method and s["default"]]
+        short = [labels[s["dataset"]] for s in of_method if not _has_steps(s)]
+        if short:
+            notes.append(
+                f"No curve of {names[method]} on {join_words(short)}: fewer than "
+                f"{FEWEST_STEPS} steps."
+            )
+    return notes
 
 
 def _file_name(method: str) -> str:

@@ -50,7 +50,7 @@ def run(request: Request) -> None:
                 _measure(name, view) for name, view in data.views.items()
             ]
             if data.precomputed:
-                report["problems"] += _faults(data)
+                report["problems"] += _fault(data)
             else:
                 _understand(cured, data, report)
             report["notes"] = [*report["notes"], *_classes(data)]
@@ -82,15 +82,16 @@ def _measure(name: str, view: Any) -> dict[str, Any]:
     return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
 
 
-def _faults(data: Data) -> list[str]:
-    """Return why a fit would refuse kernels."""
-    faults = []
-    for name, kernel in data.views.items():
-        try:
-            as_stack([kernel], names=[name])
-        except ValueError as error:
-            faults.append(one_line(error))
-    return faults
+def _fault(data: Data) -> list[str]:
+    """Return why a fit would refuse a kernel; samples that some lack are its matter."""
+    shapes = {tuple(kernel.shape) for kernel in data.views.values()}
+    if len(shapes) > 1:
+        return []
+    try:
+        as_stack(dict(data.views))
+    except ValueError as error:
+        return [one_line(error)]
+    return []
 
 
 def _classes(data: Data) -> list[str]:

@@ -34,10 +34,10 @@ from mkclust.types import Array, Float
 
 
 def describe(index: int, name: str) -> str:
-    """Return what messages call a kernel: its name, or else its number."""
+    """Return what messages call a kernel: its number, and its name if it has one."""
     if name == f"kernel {index}":
         return name
-    return f"kernel {name!r}"
+    return f"kernel {index} ({name!r})"
 
 
 def as_numbers(matrix: Array, label: str) -> Array:
