@@ -66,6 +66,8 @@ class ConvergenceDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         """Draw the objective and the bounds, with what may lie between them."""
+        from matplotlib.ticker import ScalarFormatter
+
         steps = np.arange(len(self.history))
         marks: dict[str, Any] = {"marker": "o", "markersize": 4}
         # The marks of more steps would cover the curves.
@@ -94,8 +96,8 @@ class ConvergenceDisplay(Display):
                 borderaxespad=0.2,
                 borderpad=0,
             )
-        # Whole numbers on the axis, without an offset to add to them.
-        ax.ticklabel_format(axis="y", useOffset=False)
+        # The numbers themselves on the axis, without an offset to add to them.
+        ax.yaxis.set_major_formatter(ScalarFormatter(useOffset=False))
         title = "Convergence"
         if self.gap is not None and np.isfinite(self.gap):
             title += f": certified relative gap {self.gap:.1e}"
