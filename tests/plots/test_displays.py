@@ -354,7 +354,7 @@ def test_a_tree_shows_where_samples_go(ax):
 def test_a_fit_is_drawn_in_one_figure(model, views):
     titles = [title(ax) for ax in plot_fit(model, model.labels_).axes]
     assert f"Convergence: certified relative gap {model.duality_gap_:.1e}" in titles
-    assert any(words.startswith("Share of each class") for words in titles)
+    assert any(words.startswith("Shares of the classes") for words in titles)
     one_step = [
         title(ax) for ax in plot_fit(AgreementKKM(3, random_state=0).fit(views)).axes
     ]

@@ -47,6 +47,15 @@ def test_the_features_are_those_that_set_clusters_apart(model, views):
     assert known.std(axis=0) == pytest.approx(np.ones(3))
 
 
+def test_views_that_are_not_used_are_not_drawn(views):
+    noise = np.random.default_rng(1).normal(size=(60, 4))
+    more = views | {"noise": pd.DataFrame(noise, IDS)}
+    model = AgreementKKM(3, join="outer", random_state=0).fit(more)
+    assert model.set_aside_ == ("noise",)
+    display = HeatmapDisplay.from_estimator(model, more)
+    assert list(display.features) == ["rna", "protein"]
+
+
 def test_samples_are_ordered_by_cluster_and_each_is_drawn_once(model, views):
     display = HeatmapDisplay.from_estimator(model, views)
     assert sorted(display.samples.tolist()) == list(range(60))

@@ -138,6 +138,8 @@ class HeatmapDisplay(Display):
                 "X holds no features in memory: pass views, samples x features, rather "
                 "than kernels, distances or files"
             )
+        unused = set(getattr(model, "set_aside_", ()))
+        parts = {name: parts[name] for name in parts if name not in unused} or parts
         values = {}
         features = {}
         most = max(-(-n_features // len(parts)), 2)

@@ -151,7 +151,7 @@ class ClassesDisplay(Display):
         _draw_matrix(ax, shares, rows, columns, cells, **shades)
         if max(map(len, columns)) > 3:
             ax.tick_params(axis="x", rotation=45)
-        title = f"Share of each class in each cluster (darkest: {shares.max():.0%})"
+        title = f"Shares of the classes (darkest: {shares.max():.0%})"
         set_titles(ax, title, "given class (not used to fit)", "cluster")
 
 
