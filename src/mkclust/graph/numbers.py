@@ -93,7 +93,8 @@ def cut_for_all(
         found = [_cut_in_way(memberships, way, numbers) for way in ways]
         for place, *pair in zip(places, *found, strict=True):
             modularities = [judge.modularity(each.labels) for each in pair]
-            best = int(np.argmax(modularities))
+            # The same clusters, numbered in another way, are better by rounding alone.
+            best = int(np.argmax(np.round(modularities, 9)))
             labels[place] = pair[best].labels
             tightness[place] = 1 - pair[best].spread
             agreements[place] = agreement_of_labels(*(each.labels for each in pair))

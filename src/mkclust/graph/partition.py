@@ -246,7 +246,8 @@ def cut(
         labels[order] = of_linked
 
         modularity = judge.modularity(labels)
-        if best is None or modularity > highest:
+        # The same clusters, numbered in another way, are better by rounding alone.
+        if best is None or modularity > highest + 1e-9:
             highest = modularity
             best = Cut(
                 scales=scales,
