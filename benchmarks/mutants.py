@@ -68,8 +68,8 @@ MUTANTS = (
     Mutant(
         "certificate-probability",
         "engine/certificate.py",
-        "exponent = (2 * n_steps - 1) * np.arctanh",
-        "exponent = (2 * n_steps + 1) * np.arctanh",
+        "n_powers = 2 * n_steps - 1",
+        "n_powers = 2 * n_steps + 1",
         "A search claims the certainty of one more step than it took.",
         ("engine/test_certificate.py",),
     ),
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "certificate-outside",
         "engine/certificate.py",
-        "levels = np.sort(np.append(raised, np.full(k, tau)))",
+        "levels = np.sort(np.append(raised, flat))",
         "levels = np.sort(raised)",
         "Eigenvalues outside of the known vectors do not count in the bound.",
         ("engine/test_certificate.py",),
@@ -140,8 +140,8 @@ MUTANTS = (
     Mutant(
         "holm-reversed",
         "bench/tables.py",
-        "holm = (ordered * np.arange(len(ordered), 0, -1))",
-        "holm = (ordered * np.arange(1, len(ordered) + 1))",
+        "factors = np.arange(len(ordered), 0, -1)",
+        "factors = np.arange(1, len(ordered) + 1)",
         "Holm's factors rise instead of falling.",
         ("bench/test_bench_tables.py",),
     ),
@@ -357,8 +357,8 @@ MUTANTS = (
     Mutant(
         "width-of-gaussian",
         "kernels/formulas.py",
-        "rate=0.5 / width**2",
-        "rate=0.5 / width",
+        "rate = 0.5 / width**2",
+        "rate = 0.5 / width",
         "The width of a Gaussian kernel is the root of the one asked for.",
         ("kernels/test_bank.py", "kernels/test_rules.py"),
     ),

@@ -61,17 +61,20 @@ class Prepared:
         digest = hashlib.sha256(
             repr((self.names, self.n_clusters, len(self.y))).encode()
         )
-        digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
+        codes = np.unique(self.y, return_inverse=True)[1]
+        digest.update(codes.astype("<i8").tobytes())
         # Number of rows of every kernel that the fingerprint of the data is made of.
         fingerprint_rows = 64
-        rows = np.unique(np.linspace(0, len(self.y) - 1, fingerprint_rows).astype(int))
+        places = np.linspace(0, len(self.y) - 1, fingerprint_rows)
+        rows = np.unique(places.astype(int))
         for kernel in self.kernels:
             part = kernel[rows]
             if scipy.sparse.issparse(part):
                 part = part.toarray()
             # To a few digits: the last ones differ between machines.
             size = np.abs(part).max() or 1.0
-            digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
+            rounded = np.rint(part / size * 1e4)
+            digest.update(rounded.astype("<i4").tobytes())
         return {
             "fingerprint": digest.hexdigest()[:16],
             "paper": self.data.paper,

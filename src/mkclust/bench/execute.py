@@ -134,7 +134,8 @@ class Job:
         if task is None:
             return []
         row = self.row(task, task.repetitions[0])
-        return [row | {"status": status, "message": " ".join(message.split())}]
+        text = " ".join(message.split())
+        return [row | {"status": status, "message": text}]
 
     def failures_of(self, error: Exception) -> list[Row]:
         """Return the row for an error in the next task."""
@@ -142,7 +143,8 @@ class Job:
         if isinstance(error, MemoryError):
             status = "memory"
 
-        return self.failures(status, f"{type(error).__name__}: {error}")
+        kind = type(error).__name__
+        return self.failures(status, f"{kind}: {error}")
 
 
 # The rows of a task, and the records of its solves.
@@ -191,7 +193,8 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
             if not solves and (plan.resample == 1 or repetition == 0):
                 solves.append(_solve_record(row, record, solution, part))
         measured = {name: record[name] for name in MEASURED if name in record}
-        rows.append(row | measured | scores(part.y, labels))
+        found = scores(part.y, labels)
+        rows.append(row | measured | found)
     return rows, solves
 
 
@@ -202,7 +205,8 @@ def _solve_record(row: Row, record: Row, solution: Solution, part: Prepared) -> 
         repetition = row["repetition"]
 
     H = to_host(solution.partition)
-    captured = inner_products(part.stack.apply(H), H) / part.leading_sums
+    images = part.stack.apply(H)
+    captured = inner_products(images, H) / part.leading_sums
 
     # The columns of a row that the record of a solve has, too.
     of_a_solve = (
@@ -296,11 +300,13 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
     if isinstance(model, RelaxedClusterer):
         own["rounding"] = job.plan.rounding
     free = names.keys() - task.parameters
-    model.set_params(**{name: own[name] for name in own.keys() & free})
+    named = own.keys() & free
+    model.set_params(**{name: own[name] for name in named})
     start = time.perf_counter()
     with _limited(job.plan.time_limit):
         labels = np.asarray(model.fit_predict(X))
-    return labels, {"solve_seconds": round(time.perf_counter() - start, 6)}
+    seconds = time.perf_counter() - start
+    return labels, {"solve_seconds": round(seconds, 6)}
 
 
 def _numbers(values: Any) -> list[float | None] | None:

@@ -72,7 +72,8 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
         _name_panel(ax, f"{label}: {side}s")
         rows = [shorten(names[method], 30) for method in table.index]
-        ax.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+        places = range(len(rows))
+        ax.set_yticks(places, rows, fontsize=8, parse_math=False)
         if side == "alignment":
             ax.set_yticks([])
         _name_kernels(ax, list(table.columns))
@@ -118,7 +119,8 @@ def draw_times(rows: Sequence[Row]) -> Figure:
     if table.empty:
         raise NoFigureError("no solve with default settings has succeeded")
     names = printed_names(rows)
-    figure, axes = _panels(list(table.index), 1.2 + 0.19 * len(table.columns))
+    height = 1.2 + 0.19 * len(table.columns)
+    figure, axes = _panels(list(table.index), height)
     for label, seconds in table.iterrows():
         _draw_seconds(axes[label], seconds.dropna(), names)
     return figure
@@ -145,8 +147,11 @@ def _draw_seconds(ax: Any, seconds: pd.Series, names: dict[str, str]) -> None:
     ax.set_ylim(len(seconds) - 0.4, -0.6)
     ax.set_xscale("log")
     # Whole decades, with room for the last number.
-    lowest, highest = np.log10([seconds.min() * 0.9, seconds.max() * 1.6])
-    ax.set_xlim(10 ** np.floor(lowest), 10 ** np.ceil(highest))
+    lowest_seconds = seconds.min() * 0.9
+    lowest, highest = np.log10([lowest_seconds, seconds.max() * 1.6])
+    left = 10 ** np.floor(lowest)
+    right = 10 ** np.ceil(highest)
+    ax.set_xlim(left, right)
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#e6e6e6", linewidth=0.7)
@@ -165,7 +170,8 @@ def draw_objectives(solves: Iterable[Row], method: str) -> Figure:
     if not chosen:
         raise NoFigureError(f"no solve of {method} took {FEWEST_STEPS} steps")
     labels = dataset_labels(chosen)
-    figure, axes = _panels([labels[solve["dataset"]] for solve in chosen], 2.5)
+    titles = [labels[solve["dataset"]] for solve in chosen]
+    figure, axes = _panels(titles, 2.5)
     for solve in chosen:
         label = labels[solve["dataset"]]
         ax = axes[label]
@@ -223,7 +229,8 @@ def write_figures(path: str | Path, folder: str | Path) -> tuple[list[Path], lis
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    curved = order_methods(solve["method"] for solve in solves if _has_steps(solve))
+    with_curve = (solve["method"] for solve in solves if _has_steps(solve))
+    curved = order_methods(with_curve)
     drawings: dict[str, Callable[[], Figure]] = {
         "weights": partial(draw_weights, solves),
         "times": partial(draw_times, rows),
@@ -283,7 +290,8 @@ def _notes_on_gaps(solves: Sequence[Row], curved: list[str]) -> list[str]:
 
 def _file_name(method: str) -> str:
     """Return the name of a method as a part of the name of a file."""
-    parts = "".join(c if c.isalnum() else " " for c in method).split()
+    letters = "".join(c if c.isalnum() else " " for c in method)
+    parts = letters.split()
     return "-".join(parts).lower() or "method"
 
 
@@ -305,7 +313,8 @@ def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
     panels_in_a_row = 3
     columns = min(len(titles), panels_in_a_row)
     rows = -(-len(titles) // columns)
-    figure = _new_figure(1.5 + 3.2 * columns, height * rows)
+    width = 1.5 + 3.2 * columns
+    figure = _new_figure(width, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False)
     found = dict(zip(titles, axes.flat, strict=False))
     for title, ax in found.items():

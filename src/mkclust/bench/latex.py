@@ -58,7 +58,8 @@ def write_latex(
                 caption=f"{SELECTIONS[selection]} {meaning}",
                 label=f"tab:{name}",
             )
-    inputs = "\n".join(rf"\input{{{name}}}" for name in tables)
+    lines = (rf"\input{{{name}}}" for name in tables)
+    inputs = "\n".join(lines)
     document = "tables.tex"
     files = {document: DOCUMENT.format(name=document, inputs=inputs)}
     files |= {f"{name}.tex": text for name, text in tables.items()}

@@ -71,7 +71,8 @@ def _is_table(value: Any) -> bool:
 
 def _is_seed(value: Any) -> bool:
     """Return whether a value is an integer that generators take."""
-    return type(value) is int and 0 <= value < 2**31
+    is_integer = type(value) is int
+    return is_integer and 0 <= value < 2**31
 
 
 # The values of keys for which no rule of parameters fits.
@@ -203,7 +204,8 @@ def import_class(text: str) -> type:
     The module is installed, or in the current folder.
     """
     module, _, name = text.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), name)):
+    parts = (*module.split("."), name)
+    if not all(part.isidentifier() for part in parts):
         raise ValueError(f"{text!r}: write package.module:Class")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -241,7 +243,8 @@ def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
         places = np.linspace(0, len(values) - 1, counts[name])
         if counts[name] == 1:
             places = np.array([len(values) // 2])
-        shorter[name] = [values[int(place)] for place in np.rint(places)]
+        chosen = np.rint(places)
+        shorter[name] = [values[int(place)] for place in chosen]
     return shorter
 
 
@@ -298,7 +301,8 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
         if twice:
             _refuse(key, f"has {twice[0]!r} twice; give one of them another name")
     # Classes are imported last, when everything else has been checked.
-    content["methods"] = tuple(map(_method, content["methods"], names["methods"]))
+    pairs = map(_method, content["methods"], names["methods"])
+    content["methods"] = tuple(pairs)
     return Plan(**content, folder=folder)
 
 
@@ -396,7 +400,8 @@ def _check_names(
 def _nearest(name: str, known: Collection[str]) -> str:
     if not known:
         return "it has none"
-    return did_you_mean(name, known).strip(" ()") or f"choose among {', '.join(known)}"
+    near = did_you_mean(name, known).strip(" ()")
+    return near or f"choose among {', '.join(known)}"
 
 
 def _refuse(key: str, message: str) -> NoReturn:

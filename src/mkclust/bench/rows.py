@@ -83,9 +83,12 @@ def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
     has_summary = frame["parameters"].isin(frame.loc[is_summary, "parameters"])
     is_first = frame["repetition"] < frame.get("grid_repetitions", math.inf)
     compared = frame[is_summary | (~has_summary & is_first)]
-    means = compared.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
-    default = frame.loc[frame["default"].astype(bool), "parameters"].unique()
-    return means.idxmax().to_dict() | dict(zip(("default",), default, strict=False))
+    by_setting = compared.groupby("parameters")[list(SCORES)]
+    means = by_setting.mean().round(MEAN_DIGITS)
+    is_default = frame["default"].astype(bool)
+    default = frame.loc[is_default, "parameters"].unique()
+    pairs = zip(("default",), default, strict=False)
+    return means.idxmax().to_dict() | dict(pairs)
 
 
 def as_lines(objects: Iterable[Row]) -> bytes:

@@ -145,9 +145,11 @@ def _work(
                     rows.append([row | stamp for row in new])
                     job.rows += new
             if watcher is not None:
-                names = [" ".join(worker.job.key) for worker in workers.values()]
+                running = workers.values()
+                names = [" ".join(worker.job.key) for worker in running]
                 n_left = len(queue) + len(names)
-                watcher(len(jobs) - n_left, n_left, ", ".join(names))
+                n_done = len(jobs) - n_left
+                watcher(n_done, n_left, ", ".join(names))
     finally:
         for worker in workers.values():
             worker.kill()
@@ -196,7 +198,8 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     )
     protocol = {name: getattr(plan, name) for name in compared}
     if not file.exists():
-        write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
+        text = f"{json.dumps(protocol, indent=1)}\n"
+        write_atomically({file: text.encode()})
     with errors_of(file):
         before = json.loads(file.read_text(encoding="utf-8"))
     # Rows of earlier versions are all by rows of unit length.
@@ -216,4 +219,5 @@ def machine() -> str:
         r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M
     )
     kind = f"{platform.system()} {platform.machine()}"
-    return ", ".join([kind, *models[:1], f"{joblib.cpu_count()} cores"])
+    n_cores = f"{joblib.cpu_count()} cores"
+    return ", ".join([kind, *models[:1], n_cores])

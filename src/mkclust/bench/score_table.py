@@ -159,7 +159,8 @@ class ScoreTable(pd.DataFrame):
             printed = [str(name) for name in names]
             if names.name != DATA_SET:
                 printed = [self.printed_names.get(name, name) for name in printed]
-            cells = cells.set_axis([latex_text(name) for name in printed], axis=axis)
+            cells_of_names = [latex_text(name) for name in printed]
+            cells = cells.set_axis(cells_of_names, axis=axis)
         return cells
 
     def _caption(self, words: str) -> str:
@@ -240,17 +241,20 @@ def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:
     )
     has_scores = table.map(lambda cell: isinstance(cell, Score))
     empty = np.full(table.shape, Score(), dtype=object)
-    table = table.where(has_scores, pd.DataFrame(empty, table.index, table.columns))
+    blank = pd.DataFrame(empty, table.index, table.columns)
+    table = table.where(has_scores, blank)
     ordered = ScoreTable(table[order_methods(table)])
     ordered.title = TITLES[score]
-    ordered.printed_names = dict(zip(part["method"], part["name"], strict=True))
+    pairs = zip(part["method"], part["name"], strict=True)
+    ordered.printed_names = dict(pairs)
     return ordered.rename_axis(index=DATA_SET, columns=None)
 
 
 def order_methods(methods: Iterable[Any]) -> list[str]:
     """Return methods in the order of the library's own, then by name."""
     names = set(methods)
-    return [name for name in METHODS if name in names] + sorted(names - set(METHODS))
+    others = sorted(names - set(METHODS))
+    return [name for name in METHODS if name in names] + others
 
 
 def printed_names(rows: Iterable[Row]) -> dict[str, str]:

@@ -86,16 +86,21 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
                 "method": method,
                 "oracle": group["oracle"].any(),
             }
-            found += [head | each for each in _group_outcomes(group, selection)]
+            outcomes_of_group = _group_outcomes(group, selection)
+            found += [head | each for each in outcomes_of_group]
     if not found:
         raise ValueError(f"there are no rows with {selection} settings")
     frame = pd.DataFrame(found)
-    frame.insert(1, "label", frame["dataset"].map(dataset_labels(rows)))
-    frame.insert(3, "name", frame["method"].map(printed_names(rows)))
+    labels = frame["dataset"].map(dataset_labels(rows))
+    frame.insert(1, "label", labels)
+    names = frame["method"].map(printed_names(rows))
+    frame.insert(3, "name", names)
     by_method = frame.groupby(["dataset", "score"])["values"]
-    best = set[int]().union(*(not_worse(values.to_dict()) for _, values in by_method))
+    sets = (not_worse(values.to_dict()) for _, values in by_method)
+    best = set[int]().union(*sets)
     frame["not_worse"] = frame.index.isin(best)
-    frame["method"] = pd.Categorical(frame["method"], order_methods(frame["method"]))
+    order = order_methods(frame["method"])
+    frame["method"] = pd.Categorical(frame["method"], order)
     frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
     return frame.astype({"method": str}).drop(columns="values")
 
@@ -115,12 +120,15 @@ def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
     """Yield the outcomes of a method on a data set, for each score."""
     best = best_settings(rows)
-    scored = rows[(rows["status"] == "ok") & rows["repetition"].notna()]
+    is_ok = rows["status"] == "ok"
+    scored = rows[is_ok & rows["repetition"].notna()]
     # Some repetitions chose the settings to repeat in full; all repetitions choose
     # among these.
     sizes = scored["parameters"].value_counts()
-    full = sizes.index[sizes == sizes.reindex(best.values()).max()]
-    means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
+    largest = sizes.reindex(best.values()).max()
+    full = sizes.index[sizes == largest]
+    by_setting = scored.groupby("parameters")[list(SCORES)]
+    means = by_setting.mean().round(MEAN_DIGITS)
     for score in SCORES:
         setting = best.get("default" if selection == "default" else score)
         if selection == "oracle" and setting in full:
@@ -150,7 +158,8 @@ def _problem(failed: pd.DataFrame, n_scored: int) -> str:
         if n_scored:
             return ""
         return "not run"
-    words = min(failed["status"] + ": " + failed["message"].fillna("")).strip(": ")
+    reasons = failed["status"] + ": " + failed["message"].fillna("")
+    words = min(reasons).strip(": ")
     n = len(failed)
     if n_scored:
         return f"{n} of {n + n_scored} repetitions {words}"
@@ -177,21 +186,25 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     pairs, for the data decide which is the best. Empty if it shares no three
     repetitions with another.
     """
-    frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
+    complete = pd.DataFrame(scores).dropna(axis=1, how="all")
+    frame = complete.astype(float)
     p_values = {}
     # Scores that differ by less are equal up to rounding.
     score_rounding = 1e-10
     for pair in itertools.combinations(frame, 2):
-        differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
+        both = frame[pair[0]] - frame[pair[1]]
+        differences = both.dropna().to_numpy()
         if len(differences) < 3:
             continue
         # The sign decides, since t has no variance.
         if np.ptp(differences) <= score_rounding:
-            p_values[pair] = float(abs(differences[0]) <= score_rounding)
+            is_zero = abs(differences[0]) <= score_rounding
+            p_values[pair] = float(is_zero)
         else:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
-    holm = (ordered * np.arange(len(ordered), 0, -1)).clip(upper=1).cummax()
+    factors = np.arange(len(ordered), 0, -1)
+    holm = (ordered * factors).clip(upper=1).cummax()
     if holm.empty:
         return set()
 
@@ -259,8 +272,10 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     if not is_tied:
         p_value = float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
 
-    q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-    difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
+    quantile = stats.studentized_range.ppf(0.95, k, np.inf)
+    q = quantile / math.sqrt(2)
+    spread = math.sqrt(k * (k + 1) / (6 * n))
+    difference = float(q * spread)
     left_out = [
         *scores.columns.difference(ranks.columns),
         *scores.index.difference(ranks.index),
@@ -295,7 +310,8 @@ def _rank_summary(
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the means of one score from :func:`outcomes`, data sets by methods."""
     part = frame[frame["score"] == score]
-    matrix = part.pivot(index="label", columns="method", values="mean").astype(float)
+    means = part.pivot(index="label", columns="method", values="mean")
+    matrix = means.astype(float)
     return matrix[order_methods(matrix)]
 
 
@@ -306,14 +322,16 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     frame = frame[
         (frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()
     ]
-    frame = frame.assign(label=frame["dataset"].map(dataset_labels(rows)))
+    labels = frame["dataset"].map(dataset_labels(rows))
+    frame = frame.assign(label=labels)
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
     return table[order_methods(table)].rename_axis(index="data set", columns=None)
 
 
 def in_seconds(times: pd.DataFrame) -> str:
     """Return a table of times as Markdown, with three digits."""
-    return _markdown(times.map("{:.3g}".format).where(times.notna(), "-"))
+    shown = times.map("{:.3g}".format)
+    return _markdown(shown.where(times.notna(), "-"))
 
 
 def _markdown(table: pd.DataFrame, **options: Any) -> str:
@@ -411,16 +429,20 @@ def _score_parts(
     )
     parts = [f"## Scores, {selection} settings", SELECTIONS[selection], bold + meaning]
     for score, title in TITLES.items():
-        parts += [f"### {title}", _markdown(score_table(frame, score))]
+        scores_as_text = _markdown(score_table(frame, score))
+        parts += [f"### {title}", scores_as_text]
     try:
-        ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
+        own = frame[~frame["oracle"]]
+        ranking = rank_methods(score_matrix(own, "acc"))
     except ValueError:  # too little to rank
         pass
     else:
         files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
         text = _markdown(ranking.table, floatfmt=".2f")
         parts += ["### Average ranks by ACC", markdown_text(ranking.summary), text]
-    problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
+    is_problem = frame["problem"] != ""
+    problems = frame.loc[is_problem, ["label", "method", "problem"]]
     for row in problems.drop_duplicates().to_numpy():
-        parts.append(f"- {' | '.join(map(markdown_text, row))}")
+        cells = map(markdown_text, row)
+        parts.append(f"- {' | '.join(cells)}")
     return parts

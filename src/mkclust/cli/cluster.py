@@ -124,7 +124,8 @@ def run(
         command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
         result = run_record(outcome) | {"command": command}
         contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
-        write_atomically(contents | {record: f"{strict_json(result)}\n".encode()})
+        text = f"{strict_json(result)}\n"
+        write_atomically(contents | {record: text.encode()})
         failures = _write_more(more, outcome, y, progress)
         lines = _summary(outcome, request.verbose, request.annotate)
     written = [path for path in outputs if path not in failures]

@@ -49,7 +49,8 @@ def run(out: Path = Path("demo")) -> None:
         check_output("plot", picture)
         check_outputs([*files, picture, labels])
         progress.phase("writing and reading files")
-        write_atomically({path: _content(path, table) for path, table in files.items()})
+        contents = {path: _content(path, table) for path, table in files.items()}
+        write_atomically(contents)
         data = read_inputs(request, progress)
         model = fit(request, data, progress).model
         y = digits[model.sample_ids_].to_numpy()
@@ -57,7 +58,8 @@ def run(out: Path = Path("demo")) -> None:
         progress.phase("the same without mkclust, to compare")
         average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0).fit(data.views)
         views = [data.views[name].loc[model.sample_ids_] for name in data.views]
-        columns = np.hstack([StandardScaler().fit_transform(view) for view in views])
+        scaled = [StandardScaler().fit_transform(view) for view in views]
+        columns = np.hstack(scaled)
         by_k_means = KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(columns)
         scores = {
             "mkclust": metrics.scores(y, model.labels_),

@@ -67,7 +67,8 @@ def _draw_map(ax: Axes, model: AgreementKKM, images: np.ndarray) -> None:
     for label in list(ax.texts):
         label.remove()
 
-    zoom = IMAGE_SIZE * ax.figure.dpi / images.shape[1]
+    pixels = images.shape[1]
+    zoom = IMAGE_SIZE * ax.figure.dpi / pixels
     for cluster in np.unique(display.labels).tolist():
         central = display.central(cluster)
         image = images[display.samples[central]]

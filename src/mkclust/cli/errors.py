@@ -36,7 +36,8 @@ class Commands(TyperGroup):
         typed.set(tuple(words))
         code = 0
         try:
-            code = super().main(*args, **(options | {"standalone_mode": False}))
+            passed = options | {"standalone_mode": False}
+            code = super().main(*args, **passed)
         except BrokenPipeError:
             pass  # the reader, such as head, wants no more
         except (KeyboardInterrupt, typer.Abort):
@@ -88,7 +89,8 @@ def _flush() -> None:
         try:
             stream.flush()
         except OSError:  # it has no reader any more, and drops the rest
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
         except (AttributeError, ValueError):
             pass  # there is no such stream, or it is closed
 
@@ -101,7 +103,8 @@ def one_line(text: Any) -> str:
 def echo(text: str) -> None:
     """Print lines; names from files cannot steer the terminal."""
     try:
-        typer.echo("\n".join(map(printable, text.split("\n"))))
+        lines = map(printable, text.split("\n"))
+        typer.echo("\n".join(lines))
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -99,10 +99,12 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
         "refit_agreement",
     )
     record = {name: getattr(diagnosis, name) for name in recorded}
-    record |= {name: column.to_numpy() for name, column in diagnosis.table.items()}
+    columns = diagnosis.table.items()
+    record |= {name: column.to_numpy() for name, column in columns}
     record["view_agreement"] = agreement_record(fitted.model)
     record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
-    show(record, [diagnosis.summary(), *progress.lines(request.verbose)], request)
+    lines = [diagnosis.summary(), *progress.lines(request.verbose)]
+    show(record, lines, request)
 
 
 def compare(
@@ -190,14 +192,17 @@ def _comparison(
     left_out: dict[str, str],
 ) -> str:
     """Return a table of the methods, one of how far they agree, and what they mean."""
-    titles = [f"{number:2} {name}" for number, name in enumerate(found, start=1)]
+    numbered = enumerate(found, start=1)
+    titles = [f"{number:2} {name}" for number, name in numbered]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
     for title, each in zip(titles, found.values(), strict=True):
         values = [each["stability"], each["gap"], each["seconds"], None]
         if each["scores"] is not None:
             values[-1] = 100 * each["scores"]["ari"]
-        rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
-    matrix = [["adjusted Rand index", *map(str, range(1, len(titles) + 1))]]
+        cells = ("-" if x is None else f"{x:.3g}" for x in values)
+        rows.append([title, *cells])
+    numbers = map(str, range(1, len(titles) + 1))
+    matrix = [["adjusted Rand index", *numbers]]
     matrix += [
         [t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)
     ]
@@ -205,7 +210,8 @@ def _comparison(
     for name, each in found.items():
         if each["set_aside"]:
             lines.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
-    lines += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
+    reasons = left_out.items()
+    lines += [f"Left out: {name}: {reason}." for name, reason in reasons]
     lines.append(
         "Stability: the agreement of clusters of parts of the samples with those of "
         "all. Gap: how far the objective is above the global optimum at most, if a "

@@ -69,7 +69,8 @@ def describe_groups(groups: pd.Series) -> str:
 def _column(table: Any, name: str) -> pd.Series | None:
     """Return a column of a frame, or of ``obs`` of AnnData."""
     frame = getattr(table, "obs", table)
-    is_there = isinstance(frame, pd.DataFrame) and name in frame.columns
+    is_frame = isinstance(frame, pd.DataFrame)
+    is_there = is_frame and name in frame.columns
     if is_there:
         return frame[name]
     return None

@@ -207,7 +207,8 @@ def read_files(
     # Files of other names are taken in the order of those of the fit that are not
     # given.
     given = {file_name(text) for text in request.inputs}
-    others = iter([each for name, each in known.items() if name not in given])
+    unused = [each for name, each in known.items() if name not in given]
+    others = iter(unused)
     inputs = []
     for text in request.inputs:
         before: Any = known.get(file_name(text)) or next(others, None)
@@ -429,7 +430,8 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
 
     lines = []
     for view in views:
-        size = f"{view.array.shape[0]} samples x {view.array.shape[1]} columns"
+        shape = view.array.shape
+        size = f"{shape[0]} samples x {shape[1]} columns"
         how = "paired by row"
         if view.ids is not None:
             how = f"ids such as {str(view.ids[0])!r}"
@@ -437,7 +439,8 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
         lines.append(f"{view.name} ({view.file}): {size}, {how}")
     if len(indices) < 2:
         return lines
-    in_all, everybody = (len(_joined(indices, join)) for join in ("inner", "outer"))
+    joins = ("inner", "outer")
+    in_all, everybody = (len(_joined(indices, join)) for join in joins)
     if in_all == everybody:
         return [*lines, f"Joined by id: all {kept} samples."]
     return [

@@ -73,7 +73,8 @@ def _measure(name: str, view: Any) -> dict[str, Any]:
         if isinstance(matrix, pd.DataFrame):
             rows = matrix.iloc
 
-        missing = float(np.mean(pd.isna(rows[:MOST_SAMPLES])))
+        first = rows[:MOST_SAMPLES]
+        missing = float(np.mean(pd.isna(first)))
     facts = {
         "name": name,
         "shape": [int(n) for n in view.shape],
@@ -129,7 +130,8 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
             np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int)
         )
     # What was asked for is what the explanation says.
-    lines = bank.fit(samples).set_params(rules=asked).explain().splitlines()
+    fitted = bank.fit(samples).set_params(rules=asked)
+    lines = fitted.explain().splitlines()
     for facts in report["views"]:
         name = printable(facts["name"])
         starts = (f"{name}: ", f"{name} (")

@@ -60,7 +60,8 @@ def _read_setting(
     setting: str, model: MultipleKernelClusterer, method: str
 ) -> tuple[str, Any]:
     """Return the name and the value of a parameter that ``--set`` gives."""
-    name, equals, text = (part.strip() for part in setting.partition("="))
+    parts = setting.partition("=")
+    name, equals, text = (part.strip() for part in parts)
     if not name or not equals or not text:
         raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
     if name in OPTIONS or name in ("random_state", "approximation"):
@@ -175,8 +176,10 @@ def _reason_for_landmarks(
     if why_exact:
         return ""
     bank = default_bank(len(data.views) > 1)
-    per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
-    n_bytes = 8 * (per_view * len(data.views) + 1) * n**2
+    n_fixed = len(bank.widths) + len(bank.polynomials)
+    per_view = n_fixed + (bank.linear is not None)
+    n_kernels = per_view * len(data.views) + 1
+    n_bytes = 8 * n_kernels * n**2
     free = available_bytes()
     # Exact kernels are computed up to this number of samples, and this share of the
     # memory, by the methods that do not learn from anchors.

@@ -205,7 +205,8 @@ def _read_turned(text: str, request: Request, inputs: list[Input]) -> Input | No
         turned = read_file(text, request, None, samples_in="columns")
     except (DatasetError, CommandError):
         return None
-    ids = {str(name) for view in list_views([turned]) for name in view.ids}
+    views = list_views([turned])
+    ids = {str(name) for view in views for name in view.ids}
     others = [view.ids for view in list_views(inputs) if view.ids is not None]
     if any(2 * sum(str(name) in ids for name in each) > len(each) for each in others):
         return turned
@@ -222,7 +223,8 @@ def _without_groups(request: Request, inputs: list[Input]) -> list[Input]:
         )
     except CommandError:
         return inputs  # it may be among the variables of --annotate
-    return [each._replace(data=data) for each, data in zip(inputs, parts, strict=True)]
+    pairs = zip(inputs, parts, strict=True)
+    return [each._replace(data=data) for each, data in pairs]
 
 
 def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:

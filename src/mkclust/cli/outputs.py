@@ -125,7 +125,8 @@ def labels_csv(
     clusters = {"id": names, "cluster": labels}
     if titles is not None:
         by_number = dict(enumerate(map(spreadsheet_text, titles)))
-        clusters["name"] = [by_number.get(each, "") for each in np.asarray(labels)]
+        numbers = np.asarray(labels)
+        clusters["name"] = [by_number.get(each, "") for each in numbers]
     table = pd.DataFrame(clusters | columns)
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     return text.encode("utf-8", "backslashreplace")
@@ -151,7 +152,8 @@ def fitted_labels(
 
 def labels_hash(labels: Any) -> str:
     """Return a fingerprint of clusters, whatever file they are written to."""
-    return hashlib.sha256(np.asarray(labels).astype("<i8").tobytes()).hexdigest()
+    numbers = np.asarray(labels).astype("<i8")
+    return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 
 def run_record(outcome: Outcome) -> dict[str, Any]:

@@ -62,7 +62,8 @@ def run(
         scores = {"margin": margin, "coverage": coverage}
         table = labels_csv(rows.index, clusters, names_of(model), **scores)
         write_atomically({labels: table})
-    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters_)
+    known = clusters[clusters >= 0]
+    sizes = np.bincount(known, minlength=model.n_clusters_)
     record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
     record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
     size = count(len(clusters), "new sample")
@@ -124,4 +125,5 @@ def _as_fitted(
         if new != name
     ]
     note = f"Other names than in the fit, taken in order: {join_words(pairs)}."
-    return dict(zip(targets, views.values(), strict=True)), [note]
+    named = zip(targets, views.values(), strict=True)
+    return dict(named), [note]

@@ -17,7 +17,8 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
     keys = ("acc", "nmi", "purity", "ari")
     rows = [["scores (%)", "ACC", "NMI", "purity", "ARI"]]
     for name, values in scores.items():
-        rows.append([name, *(f"{100 * values[key]:.1f}" for key in keys)])
+        cells = (f"{100 * values[key]:.1f}" for key in keys)
+        rows.append([name, *cells])
     return text_table(rows)
 
 
@@ -86,7 +87,8 @@ def details(model: MultipleKernelClusterer) -> list[str]:
     """Return how a fit came about: the weights of the kernels, and the solver."""
     lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
     if hasattr(model, "approximation_error_"):
-        missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
+        shares = (f"{share:.4f}" for share in model.approximation_error_)
+        missed = ", ".join(shares)
         lines.append(
             f"Share of each kernel that the landmarks do not capture: {missed}."
         )
@@ -114,7 +116,8 @@ def cluster_sizes(labels: Any, k: int = 0, names: Sequence[str] | None = None) -
     if len(sizes) <= max_sizes:
         titles = names or [str(number) for number in range(len(sizes))]
         pairs = zip(sizes.tolist(), titles, strict=True)
-        words = ", ".join(f"{size} in {title}" for size, title in pairs)
+        parts = (f"{size} in {title}" for size, title in pairs)
+        words = ", ".join(parts)
         return f"Samples in each cluster: {words}{none}"
     middle = int(np.median(sizes))
     return (

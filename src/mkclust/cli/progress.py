@@ -74,7 +74,8 @@ class Progress:
 
     def step(self, done: int, left: int, text: str) -> None:
         """Show how many steps of the phase are done."""
-        self.live.update(Text(printable(f"{self._phase} {done}/{done + left} {text}")))
+        n_all = done + left
+        self.live.update(Text(printable(f"{self._phase} {done}/{n_all} {text}")))
 
     def watch(self, done: int, total: int) -> None:
         """Show the share of the phase that is done, and about how long it still takes.
@@ -104,7 +105,8 @@ class Progress:
 
     def lines(self, verbose: bool) -> list[str]:
         """Return how long each phase took, if that was asked for."""
-        times = [f"{spent:8.2f} s  {text}" for text, spent in self.seconds.items()]
+        spent_by_phase = self.seconds.items()
+        times = [f"{spent:8.2f} s  {text}" for text, spent in spent_by_phase]
         if verbose:
             return ["", *times]
         return []

@@ -79,7 +79,8 @@ def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
         }
         # The memory that is free decides on landmarks, and differs from run to run.
         options["landmarks"] = record["landmarks"] or "none"
-        inputs = {each["input"]: each["sha256"] for each in record["inputs"]}
+        files = record["inputs"]
+        inputs = {each["input"]: each["sha256"] for each in files}
         facts = {name: record[name] for name in ("versions", "labels_sha256")}
         return Request(**options), facts | {"inputs": inputs}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -243,13 +243,16 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     R = relaxation.residuals[:, :k]
 
     # As M has them: those known may have been rounded to single precision.
-    values = to_host(xp.sum(V * (M @ V), axis=0))
+    products = V * (M @ V)
+    values = to_host(xp.sum(products, axis=0))
     smallest = float(values.min())
     underestimate = float(values.sum()) - relaxation.value
     # V is orthonormal up to rounding, which can lengthen the added part by this share.
-    stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
+    gram = to_host(V.T @ V)
+    stretch = float(np.linalg.norm(gram - np.eye(k)))
     free = allowed_error - underestimate
-    free -= stretch * float((values - smallest).sum() + allowed_error)
+    total = float((values - smallest).sum() + allowed_error)
+    free -= stretch * total
 
     # Half of the error follows the residuals, a quarter is for all directions of the
     # partition alike, and a quarter for those outside.
@@ -258,18 +261,23 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     if squares.sum() > 0:
         shares = squares / squares.sum()
     outside = free / (4 * k)
-    gains = values - smallest + free * (shares / 2 + 1 / (4 * k))
+    of_free = shares / 2 + 1 / (4 * k)
+    gains = values - smallest + free * of_free
     tau = smallest + outside
 
     # Rounding of the factorization and of its input.
-    trace = float(gains.sum()) + n * tau + float(xp.sum(xp.linalg.diagonal(M)))
-    rounding = (n + k + 8) * EPS / 2 * trace
+    diagonal = float(xp.sum(xp.linalg.diagonal(M)))
+    trace = float(gains.sum()) + n * tau + diagonal
+    size = n + k + 8
+    rounding = size * EPS / 2 * trace
     if not rounding < outside:
         return False
 
     M *= -1.0
-    M += (V * to_device(gains, V)) @ V.T
-    set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
+    scaled = V * to_device(gains, V)
+    M += scaled @ V.T
+    shifted = xp.linalg.diagonal(M) + (tau - rounding)
+    set_diagonal(M, shifted)
     return has_cholesky(M)
 
 
@@ -303,10 +311,12 @@ def search_missed(
     harmless = largest_tolerated_eigenvalue(relaxation, allowed_error) - mix_error
     # Ritz values less than 16 roundings above an eigenvalue are equal to it.
     smallest = float(values[relaxation.n_clusters - 1])
-    missing = smallest + 16 * rounding * float(values[0]) + mix_error
+    of_largest = 16 * rounding * float(values[0])
+    missing = smallest + of_largest + mix_error
 
     V = astype(relaxation.vectors, "float32" if mix_error > 0 else "float64")
-    probes = random_normal((n, n_probes), V, [seed, key], precision_of(V))
+    shape = (n, n_probes)
+    probes = random_normal(shape, V, [seed, key], precision_of(V))
     most_vectors = n_known + max_steps * n_probes
     space = Krylov(K, replace(relaxation, vectors=V), most_vectors, probes)
     if sure_steps is None:
@@ -330,8 +340,10 @@ def search_missed(
 
         if largest > missing:
             ritz_values, S = eigh(seen)
-            rotation = to_device(S[:, ritz_values > missing], V, space.dtype)
-            missed = space.rows[n_known : space.size, :].T @ rotation
+            found = S[:, ritz_values > missing]
+            rotation = to_device(found, V, space.dtype)
+            new = space.rows[n_known : space.size, :]
+            missed = new.T @ rotation
             missed = orthonormalize(astype(missed, "float64"), relaxation.vectors)
             return SearchResult(missed, 1.0, step)
 
@@ -348,7 +360,8 @@ def largest_tolerated_eigenvalue(relaxation: Relaxation, allowed_error: float) -
         return 0.0
     k = relaxation.n_clusters
     values = relaxation.eigenvalues
-    tau = float(values[k - 1]) + allowed_error / (2 * k)
+    spread = allowed_error / (2 * k)
+    tau = float(values[k - 1]) + spread
     raised_sum = _RaisedSum(relaxation)
 
     def is_allowed(distance: float) -> bool:
@@ -362,7 +375,8 @@ def largest_tolerated_eigenvalue(relaxation: Relaxation, allowed_error: float) -
     # of the distance to the eigenvalues that are known.
     low = -50.0
     high = 0.0
-    little = 0.02 * max(1 - float(values[-1]) / tau, 0.0)
+    largest_share = float(values[-1]) / tau
+    little = 0.02 * max(1 - largest_share, 0.0)
     while high - low > 0.1 and 2**high > little:
         middle = (low + high) / 2
         if is_allowed(tau * 2**middle):
@@ -384,7 +398,8 @@ class _RaisedSum:
         """Return the bound if eigenvalues outside are below tau by a distance."""
         k = self.n_clusters
         raised = eigvalsh(self.values + self.gram / distance)
-        levels = np.sort(np.append(raised, np.full(k, tau)))
+        flat = np.full(k, tau)
+        levels = np.sort(np.append(raised, flat))
         return float(levels[-k:].sum())
 
 
@@ -401,8 +416,10 @@ def highest_missed(found: SearchResult, n: int, n_probes: int) -> float:
         n_probes / 2, (n - 1) / 2, HIGHEST_PROBABILITY
     )
     exponent = np.arccosh(share_of_one**-0.5)
-    share = np.tanh(exponent / (2 * found.n_products - 1)) ** 2
-    return float(max(found.largest, 0.0) / (1 - share))
+    n_steps = 2 * found.n_products - 1
+    share = np.tanh(exponent / n_steps) ** 2
+    largest = max(found.largest, 0.0)
+    return float(largest / (1 - share))
 
 
 def error_if_below(relaxation: Relaxation, outside: float) -> float:
@@ -412,8 +429,10 @@ def error_if_below(relaxation: Relaxation, outside: float) -> float:
     raised_sum = _RaisedSum(relaxation)
     largest = float(relaxation.eigenvalues[0])
     size = max(outside, largest, np.finfo(np.float64).tiny)
-    distances = [size * 2.0**-exponent for exponent in range(0, 50, 2)]
-    least = min(raised_sum(outside + distance, distance) for distance in distances)
+    exponents = range(0, 50, 2)
+    distances = [size * 2.0**-exponent for exponent in exponents]
+    sums = (raised_sum(outside + distance, distance) for distance in distances)
+    least = min(sums)
     return least - relaxation.value
 
 
@@ -443,11 +462,13 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
     if share <= 0:
         return 1.0
     with np.errstate(divide="ignore"):
-        exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
+        n_powers = 2 * n_steps - 1
+        exponent = n_powers * np.arctanh(np.sqrt(min(share, 1.0)))
     share_of_one = 0.0
     if exponent < 300:
         share_of_one = np.cosh(exponent) ** -2.0
-    return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
+    half = (n - 1) / 2
+    return float(scipy.special.betainc(n_probes / 2, half, share_of_one))
 
 
 def search_key(random_state: Any) -> int:
@@ -460,7 +481,8 @@ def search_key(random_state: Any) -> int:
         return 0
     state: Any = check_random_state(random_state).get_state(legacy=False)["state"]
     entropy = [*state["key"].tolist(), state["pos"]]
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
+    sequence = np.random.SeedSequence(entropy)
+    return int(sequence.generate_state(1, np.uint64)[0]) >> 1
 
 
 def relax_from(
@@ -489,6 +511,7 @@ def relax_from(
         previous = relaxation.value
         vectors = hstack(relaxation.vectors, missed)
         relaxation = improve(K, rayleigh_ritz(K, vectors, n_clusters), tol)
-        if relaxation.value <= previous + tol * abs(previous):
+        allowed = tol * abs(previous)
+        if relaxation.value <= previous + allowed:
             break  # only rounding was found: in single precision it never ends
     return relaxation

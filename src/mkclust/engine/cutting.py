@@ -48,7 +48,8 @@ class CuttingSurfaces:
         self._offsets = np.append(self._offsets, offset)
         self._mix()
         self.weights, bound = best_response(self._shares @ self._alignments)
-        bound = (bound + float(self._shares @ self._offsets)) * (1 - self.rounding)
+        of_fixed = float(self._shares @ self._offsets)
+        bound = (bound + of_fixed) * (1 - self.rounding)
         self.lower_bound = max(self.lower_bound, bound)
 
     def _mix(self) -> None:
@@ -59,7 +60,8 @@ class CuttingSurfaces:
         start = np.append(self._shares, 0.0)
         if best_response(start @ self._alignments)[1] == 0:
             # From a bound of zero no gradient leads away; the middle is a better start.
-            start = np.full(len(start), 1 / len(start))
+            n = len(start)
+            start = np.full(n, 1 / n)
         shares = best_mixture(self._alignments, start, self._offsets)
         # A smaller share only slows the mixture down.
         active = shares > 1e-14

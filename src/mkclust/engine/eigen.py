@@ -73,7 +73,8 @@ class Relaxation:
 
     def gap_above(self, lower_bound: float) -> float:
         """Return how far the value may lie above a lower bound, as a share of it."""
-        distance = max(self.value - lower_bound, 0.0) + self.error
+        below = max(self.value - lower_bound, 0.0)
+        distance = below + self.error
         if not distance:
             return 0.0  # the value may be zero, too
         return distance / self.value
@@ -143,7 +144,8 @@ def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
     n_guards = n_clusters // 4
     if wide and n >= 8000:
         multiple = 64
-        width = multiple * -(-(n_clusters + max(16, n_guards)) // multiple)
+        n_wanted = n_clusters + max(16, n_guards)
+        width = multiple * -(-n_wanted // multiple)
     else:
         width = n_clusters + max(8, n_guards)
     if n <= 200 or 5 * width >= n:
@@ -153,7 +155,8 @@ def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     """Solve one kernel, given as an array, by a dense eigendecomposition."""
-    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
+    count = min(n_clusters + 1, M.shape[0])
+    values, vectors = top_eigenpairs(M, count)
     return Relaxation(n_clusters, vectors, values)
 
 
@@ -170,9 +173,11 @@ def rayleigh_ritz(
         n_known = min(products.shape[1], vectors.shape[1])
         products = astype(products[:, :n_known], precision_of(vectors))
         if n_known < vectors.shape[1]:
-            products = hstack(products, K @ vectors[:, n_known:])
+            new = K @ vectors[:, n_known:]
+            products = hstack(products, new)
     T = to_host(vectors.T @ products)
-    values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
+    symmetric = (T + T.T) / 2
+    values, S = top_eigenpairs(symmetric, len(T), vectors)
     rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))
     return ritz_vectors(n_clusters, vectors @ rotation, products @ rotation, values)
 
@@ -181,8 +186,10 @@ def ritz_vectors(
     n_clusters: int, vectors: Array, products: Array, values: Float
 ) -> Relaxation:
     """Return Ritz vectors with their residuals, and the error that these leave open."""
-    residuals = products - vectors * to_device(values, vectors, precision_of(vectors))
-    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
+    scales = to_device(values, vectors, precision_of(vectors))
+    residuals = products - vectors * scales
+    squares = namespace(residuals).sum(residuals * residuals, axis=0)
+    lengths = np.sqrt(to_host(squares))
     error = error_of_sum(values, lengths, n_clusters)
     return Relaxation(n_clusters, vectors, values, error, residuals)
 
@@ -196,7 +203,8 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     outside = values[-1] + lengths[-1]
     lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
-    return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
+    divisors = np.where(distance > 0, distance, 1)
+    return float((lengths**2 / divisors).sum())
 
 
 def improve(
@@ -212,8 +220,10 @@ def improve(
     # After five decompositions without progress rounding has set a limit.
     while space.error > goal and space.n_products < max_products and n_waited < 5:
         # A step reduces the error about tenfold; a decomposition takes as long as one.
-        ratio = space.error / max(goal, EPS * space.error)
-        n_steps = int(np.clip(np.ceil(np.log10(ratio)), 1, 4))
+        least = EPS * space.error
+        ratio = space.error / max(goal, least)
+        digits = np.ceil(np.log10(ratio))
+        n_steps = int(np.clip(digits, 1, 4))
         for _ in range(n_steps):
             if not space.expand():
                 max_products = 0  # an invariant space: the residuals are rounding
@@ -258,7 +268,8 @@ class Krylov:
         if rest is None:
             rest = start.residuals
         self._rest: Any = rest
-        self.T[: self.size, : self.size] = np.diag(start.eigenvalues[: self.size])
+        known = start.eigenvalues[: self.size]
+        self.T[: self.size, : self.size] = np.diag(known)
         self.values = start.eigenvalues
         self.error = start.error
         self._S = np.eye(self.size)
@@ -266,12 +277,14 @@ class Krylov:
     def expand(self) -> bool:
         """Add one block, by one product; return False if the space is invariant."""
         most_vectors, n = self.rows.shape
-        if self.size + self._rest.shape[1] > most_vectors and most_vectors < n:
+        n_next = self.size + self._rest.shape[1]
+        if n_next > most_vectors and most_vectors < n:
             self.decompose()
             self._begin(self.relaxation())
 
         new = orthonormalize(self._rest, self.rows[: self.size, :].T)
-        new = new[:, : min(new.shape[1], most_vectors - self.size)]
+        room = most_vectors - self.size
+        new = new[:, : min(new.shape[1], room)]
         if not new.shape[1]:
             return False
         old = self.size
@@ -300,15 +313,18 @@ class Krylov:
         self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
         share = self._S[self._last, : self.width]
         gram = to_host(self._rest.T @ self._rest)
-        squares = np.sum(share * (gram @ share), axis=0)
+        images = gram @ share
+        squares = np.sum(share * images, axis=0)
         lengths = np.sqrt(np.maximum(squares, 0))
-        self.error = error_of_sum(self.values[: self.width], lengths, self.n_clusters)
+        leading = self.values[: self.width]
+        self.error = error_of_sum(leading, lengths, self.n_clusters)
 
     def relaxation(self) -> Relaxation:
         """Return the leading Ritz vectors, of a space that was decomposed."""
         leading = np.ascontiguousarray(self._S[:, : self.width].T)
         rotation = to_device(leading, self.rows, self.dtype)
-        vectors = (rotation @ self.rows[: self.size, :]).T
+        used = self.rows[: self.size, :]
+        vectors = (rotation @ used).T
         residuals = self._rest @ rotation[:, self._last].T
         values = self.values[: self.width]
         return Relaxation(self.n_clusters, vectors, values, self.error, residuals)
@@ -332,7 +348,8 @@ def extreme_eigenvalues(
 
     diagonal = K.diagonal()
     # In units of the entries, so that no square overflows.
-    unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
+    absolute = namespace(diagonal).abs(diagonal)
+    unit = float(namespace(diagonal).max(absolute)) or 1.0
     scaled = _Affine(K, 0.0, 1 / unit)
     values = _lanczos(scaled)
     smallest = float(values[0])
@@ -378,4 +395,5 @@ class _Affine:
     like = property(lambda self: self.kernel.like)
 
     def __matmul__(self, V: Array) -> Array:
-        return self.a * V + self.b * (self.kernel @ V)
+        image = self.kernel @ V
+        return self.a * V + self.b * image

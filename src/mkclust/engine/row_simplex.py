@@ -50,14 +50,16 @@ def minimize_over_rows(
     ArithmeticError if a matrix is indefinite.
     """
     xp = namespace(bound)
-    smallest = EPS * float(xp.max(bound)) or 1.0
+    largest = float(xp.max(bound))
+    smallest = EPS * largest or 1.0
     d = xp.maximum(bound, smallest)
 
     def evaluate(x: Array) -> _Point:
         """Return a point with its value, gradient and gap."""
         gradient = product(x)
         value = float(xp.sum(x * gradient)) / 2
-        size = float(xp.sum(x * d * x)) / 2
+        squares = x * d * x
+        size = float(xp.sum(squares)) / 2
         if value < -1e-6 * size:
             raise ArithmeticError(
                 "the quadratic program of the samples' weights falls to "
@@ -66,7 +68,8 @@ def minimize_over_rows(
             )
         value = max(value, 0.0)
         # No minimum is below zero either.
-        gap = min(2 * value - float(xp.sum(xp.min(gradient, axis=1))), value)
+        lowest = float(xp.sum(xp.min(gradient, axis=1)))
+        gap = min(2 * value - lowest, value)
         return _Point(
             x,
             gradient,
@@ -88,10 +91,12 @@ def minimize_over_rows(
 
         leads_up = float(xp.sum(d * (ahead - now.x) * step)) > 0
         before = 1.0 if leads_up else t
-        t = (1 + math.sqrt(1 + 4 * before * before)) / 2
+        root = math.sqrt(1 + 4 * before * before)
+        t = (1 + root) / 2
         momentum = (before - 1) / t
         ahead = now.x + momentum * step
-        slope = now.gradient + momentum * (now.gradient - last.gradient)
+        change = now.gradient - last.gradient
+        slope = now.gradient + momentum * change
 
     best = now if now.value <= first.value else first
     return RowMinimum(best.x, best.value, best.gap, best.is_optimal)
@@ -101,14 +106,17 @@ def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
     """Return the point with rows on the simplex where the bound around x is least."""
     xp = namespace(x)
     # A row's mean gradient moves nothing, and would cost digits.
-    y = x - (gradient - xp.sum(x * gradient, axis=1, keepdims=True)) / d
+    mean = xp.sum(x * gradient, axis=1, keepdims=True)
+    y = x - (gradient - mean) / d
     # The entries of a row are max(y - tau / d, 0): those with the largest d y stay.
-    order = xp.argsort(-(d * y), axis=1, stable=True)
+    heights = d * y
+    order = xp.argsort(-heights, axis=1, stable=True)
     ordered = xp.take_along_axis(y, order, axis=1)
     inverse_d = xp.take_along_axis(1 / d, order, axis=1)
     tau = xp.cumulative_sum(ordered, axis=1) - 1
     tau = tau / xp.cumulative_sum(inverse_d, axis=1)
     is_kept = xp.astype(ordered > tau * inverse_d, xp.int64)
     last_kept = xp.sum(is_kept, axis=1, keepdims=True) - 1
-    x = xp.maximum(y - xp.take_along_axis(tau, last_kept, axis=1) / d, 0.0)
+    level = xp.take_along_axis(tau, last_kept, axis=1)
+    x = xp.maximum(y - level / d, 0.0)
     return x / xp.sum(x, axis=1, keepdims=True)

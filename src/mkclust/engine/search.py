@@ -71,7 +71,8 @@ class Problem:
 
     def coefficients(self, weights: Float) -> Float:
         """Return a mix's coefficients: squared weights, and ones for fixed kernels."""
-        return np.concatenate([weights**2, np.ones(self.n_fixed)])
+        fixed = np.ones(self.n_fixed)
+        return np.concatenate([weights**2, fixed])
 
     def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
         """Return an evaluation; the alignments of fixed kernels are its offset."""
@@ -162,7 +163,8 @@ def _search_in_steps(
     width = problem.width
     if not stack.in_memory:
         # Each product is a pass, so the vectors are improved in the basis.
-        vectors = random_normal((stack.n_samples, width), stack.kernels[0].like, 0)
+        shape = (stack.n_samples, width)
+        vectors = random_normal(shape, stack.kernels[0].like, 0)
         if start is not None:
             vectors = hstack(start, vectors)
         vectors = orthonormalize(vectors)[:, :width]
@@ -196,7 +198,8 @@ def _search_in_steps(
         n_passes = rough.n_passes + 1  # the copy
         X = mixes.improved(weights, rough.relaxation, INNER_SHARE * problem.tol)
     found = _search_subspace(stack, problem, weights, X, mixes)
-    return replace(found, n_passes=found.n_passes + n_passes + mixes.n_written)
+    n_all = found.n_passes + n_passes + mixes.n_written
+    return replace(found, n_passes=n_all)
 
 
 @dataclass
@@ -241,7 +244,8 @@ class Mixes:
         m = self.stack.n_kernels
         length = float(np.linalg.norm(row_lengths(matrix)))
         half_rounding = float(np.finfo(np.float32).eps) / 2
-        return (m + 4) * np.sqrt(m) * half_rounding * length
+        n_roundings = (m + 4) * np.sqrt(m)
+        return n_roundings * half_rounding * length
 
 
 class SubspaceSearch:
@@ -303,7 +307,8 @@ class SubspaceSearch:
         """Append the objective and its bound to the history; return their gap."""
         bound = self.surfaces.lower_bound
         gap = relaxation.gap_above(bound)
-        self.history.append((bound + gap * relaxation.value, bound))
+        value = bound + gap * relaxation.value
+        self.history.append((value, bound))
         return gap
 
     def result(self, check: CertificateCheck, converged: bool) -> Search:
@@ -336,7 +341,8 @@ def _search_roughly(
     while True:
         found.advance()
         # The weights inherit about a twentieth of the eigenvectors' error.
-        gap = relative(found.above, found.relaxation) + 0.05 * found.error
+        own = relative(found.above, found.relaxation)
+        gap = own + 0.05 * found.error
         # A small error that does not fall is that of rounding.
         is_rounding = 1e-4 > found.error > found.previous_error / 2
         if gap <= tol or is_rounding or found.is_last:
@@ -405,7 +411,8 @@ def _search_subspace(
         if check.missed is not None:
             found.vectors = check.missed
         else:
-            goal = INNER_SHARE * max(found.error, tol * 0.1**n_refinements)
+            asked = tol * 0.1**n_refinements
+            goal = INNER_SHARE * max(found.error, asked)
             found.vectors = _improved(found, mixes, goal)
 
     converged = check.certificate is not None
@@ -428,7 +435,8 @@ def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> S
 
     def evaluate(gamma: Float) -> Evaluation:
         """Return value and alignments by all eigenvectors."""
-        relaxation = relax_whole(stack.mix(problem.coefficients(gamma)).dense(), k)
+        mix = stack.mix(problem.coefficients(gamma))
+        relaxation = relax_whole(mix.dense(), k)
         H = relaxation.vectors[:, :k]
         alignments = inner_products(stack.apply(H), H)
         return problem.evaluation(relaxation.value, alignments, relaxation)
@@ -478,7 +486,8 @@ class Basis:
 
     def expand(self, X: Array, weights: Float) -> bool:
         """Take in vectors by one pass over all kernels; False if there are none."""
-        if self._rows.shape[0] + X.shape[1] > self.MOST_BLOCKS * self.width:
+        n_rows = self._rows.shape[0] + X.shape[1]
+        if n_rows > self.MOST_BLOCKS * self.width:
             self._restart(weights)
         known = self._rows.T if self._rows.shape[0] else None
         new = orthonormalize(astype(X, self.dtype), known)
@@ -487,7 +496,8 @@ class Basis:
 
         xp = namespace(new)
         self._rows = xp.concat([self._rows, new.T])
-        images = xp.permute_dims(self.stack.apply(new), (0, 2, 1))
+        applied = self.stack.apply(new)
+        images = xp.permute_dims(applied, (0, 2, 1))
         self._images = xp.concat([self._images, images], axis=1)
         self._G = _grown(self._G, to_host(xp.matmul(images, self._rows.T)))
         return True
@@ -504,7 +514,8 @@ class Basis:
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         """Return all eigenvalues and eigenvectors of a mix in the basis."""
         mixed = np.tensordot(self.problem.coefficients(weights), self._G, 1)
-        return top_eigenpairs((mixed + mixed.T) / 2, len(mixed), self._rows)
+        symmetric = (mixed + mixed.T) / 2
+        return top_eigenpairs(symmetric, len(mixed), self._rows)
 
     def evaluate(self, weights: Float) -> Evaluation:
         """Return value and alignments at some weights; the state are the eigenpairs."""
@@ -524,7 +535,8 @@ class Basis:
         xp = namespace(self._rows)
         m, b, n = self._images.shape
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
+        flat = xp.reshape(self._images, (m, b * n))
+        mixed = xp.reshape(c @ flat, (b, n))
         products = self._rotation @ mixed
         return ritz_vectors(
             self.problem.n_clusters, vectors.T, products.T, values[: self.width]
@@ -534,7 +546,8 @@ class Basis:
     def products(self) -> Array:
         """The products of all kernels with the latest eigenvectors, (m, n, b)."""
         xp = namespace(self._rotation)
-        return xp.permute_dims(xp.matmul(self._rotation, self._images), (0, 2, 1))
+        rotated = xp.matmul(self._rotation, self._images)
+        return xp.permute_dims(rotated, (0, 2, 1))
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem in the basis to about its error, at first a guess."""
@@ -567,10 +580,12 @@ def _grown(G: Float, blocks: Float) -> Float:
     grown = np.empty((m, size, size))
     grown[:, :old, :old] = G
     grown[:, old:, :] = blocks
-    grown[:, :old, old:] = blocks[:, :, :old].transpose(0, 2, 1)
+    crossed = blocks[:, :, :old]
+    grown[:, :old, old:] = crossed.transpose(0, 2, 1)
     return grown
 
 
 def relative(error: float, relaxation: Relaxation) -> float:
     """Return an error as a share of an eigenvalue sum, which may vanish at first."""
-    return error / max(relaxation.value, np.finfo(np.float64).tiny)
+    size = max(relaxation.value, np.finfo(np.float64).tiny)
+    return error / size

@@ -49,7 +49,8 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
         # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe
         # gap).
         reached = bound + float(q @ b)
-        most = np.max(surfaces @ gamma**2 + b)
+        heights = surfaces @ gamma**2 + b
+        most = np.max(heights)
         if bound <= 0 or most <= reached * (1 + 1e-12):
             break
         try:
@@ -83,14 +84,18 @@ def _newton_target(
     # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u =
     # sqrt(gamma).
     u = np.sqrt(gamma)
-    half = (surfaces / reached) * (gamma / np.sqrt((q @ surfaces) / reached))
+    sums = q @ surfaces
+    half = (surfaces / reached) * (gamma / np.sqrt(sums / reached))
     half = half - np.outer(half @ u, u)
     hessian = 2 * half @ half.T + 1.0
-    gradient = (surfaces @ gamma**2 + b) / reached
+    heights = surfaces @ gamma**2 + b
+    gradient = heights / reached
     # The gradient need not lie in the range of the Hessian; a small ridge lets it.
     values, vectors = eigh(hessian)
-    values = np.maximum(values, QUADRATIC_RIDGE * values[-1])
-    root = np.sqrt(values)[:, None] * vectors.T
+    least = QUADRATIC_RIDGE * values[-1]
+    values = np.maximum(values, least)
+    roots = np.sqrt(values)
+    root = roots[:, None] * vectors.T
     target = (vectors.T @ gradient) / np.sqrt(values)
     return nnls(root, target, maxiter=30 * len(q))[0]
 
@@ -122,12 +127,14 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     except RuntimeError:
         pass  # out of iterations
     else:
-        gamma = solved / lengths / (solved / lengths).sum()
+        found = solved / lengths
+        gamma = found / found.sum()
         gradient = Q @ gamma + c
         # The Frank-Wolfe gap bounds the distance to the minimum.
         gap = float(gradient @ gamma - gradient.min())
 
-    if not gap <= 1e-8 * (1 + float(np.abs(c).max())):
+    size = 1 + float(np.abs(c).max())
+    if not gap <= 1e-8 * size:
         raise ArithmeticError(
             f"the weights' quadratic program of {m} kernels could be solved only to a "
             f"gap of {gap:.1e}, relative to its largest coefficient: it is not convex, "
@@ -143,19 +150,24 @@ def _homogeneous_system(Q: Float, c: Float) -> Float:
     # orders of magnitude.
     scale = np.sqrt(np.abs(np.diag(Q)))
     scale[scale == 0] = 1
-    values, vectors = eigh(Q / scale / scale[:, None])
+    scaled = Q / scale / scale[:, None]
+    values, vectors = eigh(scaled)
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
-    L = np.sqrt(values)[:, None] * vectors.T * scale
+    roots = np.sqrt(values)[:, None]
+    L = roots * vectors.T * scale
 
     # The part of c outside the range of Q is rounding; equal kernels shall have equal
     # weights.
-    coordinates = np.where(null, 0, (vectors.T @ (c / scale)) / values)
+    inner = vectors.T @ (c / scale)
+    coordinates = np.where(null, 0, inner / values)
     v = -(vectors @ coordinates) / scale
     # The row for the sum weighs about as much as the minimum, or rounding would swallow
     # that.
-    weight = 1 / np.sqrt(np.sum(scale**-2.0))
-    return np.vstack([L - (L @ v)[:, None], np.full(len(Q), weight)])
+    squares = scale**-2.0
+    weight = 1 / np.sqrt(np.sum(squares))
+    last = np.full(len(Q), weight)
+    return np.vstack([L - (L @ v)[:, None], last])
 
 
 def drop_small(gamma: Float, threshold: float) -> Float:
@@ -185,4 +197,5 @@ def longest_step(gamma: Float, direction: Float) -> float:
     # A direction may be all but zero, and the way too long.
     with np.errstate(over="ignore"):
         steps = -gamma[falling] / direction[falling]
-    return float(min(steps.min(), np.finfo(np.float64).max))
+    least = steps.min()
+    return float(min(least, np.finfo(np.float64).max))

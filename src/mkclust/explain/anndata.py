@@ -70,7 +70,8 @@ def to_anndata(
     )
     names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
     data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
-    data.obs[f"{key}_silhouette"] = spread_rows(silhouettes, rows, n, np.nan)
+    spread = spread_rows(silhouettes, rows, n, np.nan)
+    data.obs[f"{key}_silhouette"] = spread
     data.obsm[f"X_{key}"] = spread_rows(
         to_host(model.embedding_)[there], rows, n, np.nan
     )

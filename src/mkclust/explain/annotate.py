@@ -124,7 +124,8 @@ class Annotation:
     @property
     def differences(self) -> pd.DataFrame:
         """The rows of ``by_cluster`` of variables that differ significantly."""
-        small = self.table.loc[self.table["p_adjusted"] < SMALL_P, "variable"]
+        is_small = self.table["p_adjusted"] < SMALL_P
+        small = self.table.loc[is_small, "variable"]
         return self.by_cluster[self.by_cluster["variable"].isin(small)]
 
     def p_text(self, value: float, sign: str = "") -> str:
@@ -221,9 +222,11 @@ class Annotation:
         """Return in sentences how clusters differ in survival."""
         found = self.comparisons[name]
         medians = about_medians(self.survival[name].medians, self.names)
-        sentences = [f"Median {name.partition(',')[0]}: {medians}."]
+        title = name.partition(",")[0]
+        sentences = [f"Median {title}: {medians}."]
         differ = found.pairs[found.pairs["p_adjusted"] < SMALL_P]
-        if len(self.names) > 2 and len(found.pairs):
+        n_clusters = len(self.names)
+        if n_clusters > 2 and len(found.pairs):
             which = "no two clusters"
             if len(differ):
                 pairs = [f"{each.one} and {each.other}" for each in differ.itertuples()]
@@ -474,7 +477,8 @@ def _columns_of(name: str, variable: _Variable) -> dict[str, Float]:
     first, *others = sorted(present, key=lambda place: means_unknown(levels[place]))
     found = {}
     for level in others:
-        marks = np.where(np.isfinite(values), values == level, np.nan)
+        is_known = np.isfinite(values)
+        marks = np.where(is_known, values == level, np.nan)
         found[_title_of_levels(name, levels[level], levels[first])] = marks
     return found
 

@@ -47,13 +47,15 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     """
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1
-    centers = np.array([points[labels == c].mean(axis=0) for c in range(k)])
+    means = [points[labels == c].mean(axis=0) for c in range(k)]
+    centers = np.array(means)
     squares, apart = (
         cdist(points, centers, "sqeuclidean"),
         cdist(centers, centers, "sqeuclidean"),
     )
     apart[apart == 0] = np.inf  # of every center to itself
-    gained = np.take_along_axis(squares, labels[:, None], axis=1) - squares
+    own = np.take_along_axis(squares, labels[:, None], axis=1)
+    gained = own - squares
     positions = np.where(
         np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels])
     )
@@ -63,7 +65,8 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     rounding = 1e-6
     near = (position >= -rounding) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
-    np.add.at(cores, (labels[near], neighbors[near]), 1)
+    pairs = (labels[near], neighbors[near])
+    np.add.at(cores, pairs, 1)
     # Every pair of clusters counts twice.
     n_within = int(np.minimum(cores, cores.T).sum())
     # How dense a border of a continuum is at least, in units of the sparser of the two
@@ -73,7 +76,9 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     least = 0.5
     if k <= 3:
         least = 0.35
-    sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
+    offsets = points - centers[labels]
+    n_dimensions = _dimensions(offsets, labels)
+    sparse = least * max(1.0, n_dimensions - 1)
     return Borders(int((position >= BORDER).sum()), n_within, sparse)
 
 
@@ -81,7 +86,8 @@ def _dimensions(offsets: Float, labels: np.ndarray) -> float:
     """Return the mean number of directions of clusters, by their variances."""
     total = 0.0
     for c in range(labels.max() + 1):
-        scatter = offsets[labels == c].T @ offsets[labels == c]
+        own = offsets[labels == c]
+        scatter = own.T @ own
         squares = np.square(scatter).sum()
         total += np.sum(labels == c) * (
             np.trace(scatter) ** 2 / squares if squares > 0 else 1.0

@@ -78,7 +78,8 @@ class ClusteredView:
         every: Any = self.rows
         if columns is not None:
             every = select(every, columns, axis=1)
-        return np.asarray(to_host(dense_rows(select(every, rows))), dtype=float)
+        chosen = select(every, rows)
+        return np.asarray(to_host(dense_rows(chosen)), dtype=float)
 
     def columns_among(self, samples: np.ndarray) -> Columns:
         """Return the columns of some rows of the view."""
@@ -106,7 +107,8 @@ class ClusteredView:
             if columns is not None:
                 own = fills[columns]
 
-            return np.where(np.isclose(entries, own, rtol=same_fill), np.nan, entries)
+            is_fill = np.isclose(entries, own, rtol=same_fill)
+            return np.where(is_fill, np.nan, entries)
 
         return take_known
 
@@ -146,7 +148,8 @@ class ClusteredView:
         if not certain:
             return False
         rows = np.column_stack(certain)[levels.firsts]
-        return len(np.unique(rows, axis=0)) == len(rows)
+        different = np.unique(rows, axis=0)
+        return len(different) == len(rows)
 
     def _candidates(
         self, levels: "_Levels", known: np.ndarray
@@ -160,7 +163,8 @@ class ClusteredView:
         # Few samples exclude most columns, by a lower limit than `SAME`.
         n_few = 32
         same_of_few = 0.98
-        few = np.unique(few[np.linspace(0, len(few) - 1, n_few).astype(int)])
+        places = np.linspace(0, len(few) - 1, n_few).astype(int)
+        few = np.unique(few[places])
         if levels.are_few:
             few = np.union1d(few, levels.firsts)
 
@@ -170,7 +174,8 @@ class ClusteredView:
         if levels.are_few:
             steps = np.diff(np.sort(entries, axis=0), axis=0)
             n_levels = 1 + np.count_nonzero(steps, axis=0)
-            n_rivals = max(np.count_nonzero(n_levels <= len(levels.values)), 1)
+            are_rivals = n_levels <= len(levels.values)
+            n_rivals = max(np.count_nonzero(are_rivals), 1)
         return np.flatnonzero(shares >= same_of_few), n_rivals
 
     def has_function(self, values: Float) -> bool:
@@ -208,7 +213,8 @@ class _Levels(NamedTuple):
     @property
     def are_few(self) -> bool:
         """Whether samples have the same values so often that only these count."""
-        return 2 * len(self.values) <= len(self.codes)
+        n_levels = len(self.values)
+        return 2 * n_levels <= len(self.codes)
 
 
 def why_clustered(
@@ -341,8 +347,10 @@ def _same_values(entries: Float, values: Float, least_bits: float) -> np.ndarray
 
     For few samples, the values say more than their ranks.
     """
-    shares = np.square(standard(entries).T @ standard(values))
-    bits = (1 - len(values) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
+    correlations = standard(entries).T @ standard(values)
+    shares = np.square(correlations)
+    unexplained = np.maximum(1 - shares, 1e-12)
+    bits = (1 - len(values) / 2) * np.log2(unexplained)
     return (shares >= SAME) & (bits >= least_bits)
 
 
@@ -351,7 +359,8 @@ def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
     values, counts = np.unique(column, return_counts=True)
     # The value that each level has, the first of them if single samples have others.
     value_of = column[np.unique(codes, return_index=True)[1]]
-    n_levels = (value_of == values[:, None]).sum(axis=1)
+    is_level = value_of == values[:, None]
+    n_levels = is_level.sum(axis=1)
     return float(log2_orders(counts) - log2_orders(n_levels))
 
 
@@ -359,7 +368,9 @@ def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of each column's ranks that levels or ranks explain."""
     given: Any = standard(rankdata(codes))
     if by_levels:
-        weights = 1 / np.sqrt(np.bincount(codes))[codes]
-        given = csr_array((weights, (np.arange(len(codes)), codes)))
+        sizes = np.bincount(codes)
+        weights = 1 / np.sqrt(sizes)[codes]
+        places = (np.arange(len(codes)), codes)
+        given = csr_array((weights, places))
     explained = given.T @ standard(rankdata(entries, axis=0))
     return np.square(np.atleast_2d(explained)).sum(axis=0)

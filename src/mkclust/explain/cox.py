@@ -36,14 +36,17 @@ class _Likelihood:
         self.columns = columns[order]
         self.times = times[order]
         self.events = np.flatnonzero(is_event[order])
-        ends = np.searchsorted(-self.times, -self.times[self.events], side="right")
+        times_of_events = self.times[self.events]
+        ends = np.searchsorted(-self.times, -times_of_events, side="right")
         self.at_risk = ends - 1
         # Efron: the j-th of d events at one time counts these with a weight of 1 - j/d.
         _, self.step, sizes = np.unique(
             self.times[self.events], return_inverse=True, return_counts=True
         )
-        firsts = np.r_[0, np.cumsum(sizes[::-1])[:-1]][::-1]
-        place = np.arange(len(self.events)) - firsts[self.step]
+        after = np.cumsum(sizes[::-1])[:-1]
+        firsts = np.r_[0, after][::-1]
+        numbers = np.arange(len(self.events))
+        place = numbers - firsts[self.step]
         self.left_out = place / sizes[self.step]
 
     def at(self, coefficients: Float) -> tuple[float, Float, Float]:
@@ -56,18 +59,22 @@ class _Likelihood:
         second = self._sums(risks[:, None, None] * x[:, :, None] * x[:, None, :])
 
         means = first / zeroth[:, None]
-        value = (scores - scores.max())[self.events].sum() - np.log(zeroth).sum()
+        largest = scores.max()
+        value = (scores - largest)[self.events].sum() - np.log(zeroth).sum()
         gradient = (x[self.events] - means).sum(axis=0)
-        information = (second / zeroth[:, None, None]).sum(axis=0) - means.T @ means
+        expected = (second / zeroth[:, None, None]).sum(axis=0)
+        information = expected - means.T @ means
         return float(value), gradient, information
 
     def _sums(self, values: Float) -> Float:
         """Return the sums at every event, of those at risk without ties so far."""
         at_risk = np.cumsum(values, axis=0)[self.at_risk]
-        tied = np.zeros((self.step.max() + 1, *values.shape[1:]))
+        shape_of_tied = (self.step.max() + 1, *values.shape[1:])
+        tied = np.zeros(shape_of_tied)
         np.add.at(tied, self.step, values[self.events])
         shape = (-1,) + (1,) * (values.ndim - 1)
-        return at_risk - self.left_out.reshape(shape) * tied[self.step]
+        left = self.left_out.reshape(shape)
+        return at_risk - left * tied[self.step]
 
 
 def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> CoxFit:
@@ -75,7 +82,8 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
     spread = columns.std(axis=0)
     if not events.any():
         raise ValueError("there are no events")
-    constant = [name for name, each in zip(names, spread, strict=True) if not each > 0]
+    pairs = zip(names, spread, strict=True)
+    constant = [name for name, each in pairs if not each > 0]
     if constant:
         raise ValueError(f"{join_words(constant)}: constant among these samples")
     standard = (columns - columns.mean(axis=0)) / spread
@@ -105,10 +113,12 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
             break
     eigenvalues, directions = np.linalg.eigh(information)
     if eigenvalues[0] < INFINITE_ERROR**-2:
-        name = names[int(np.abs(directions[:, 0]).argmax())]
+        strongest = int(np.abs(directions[:, 0]).argmax())
+        name = names[strongest]
         raise ValueError(
             f"{name}: its hazard ratio is not finite, because events happen on one "
             "side of it only; merge its levels, or leave it out"
         )
     covariance = np.linalg.inv(information)
-    return CoxFit(found / spread, covariance / np.outer(spread, spread), value)
+    scales = np.outer(spread, spread)
+    return CoxFit(found / spread, covariance / scales, value)

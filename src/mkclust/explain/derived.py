@@ -49,17 +49,21 @@ def is_cut(values: Float, take: Columns) -> bool:
     codes, counts = _levels(values)
     everyone = np.arange(len(values))
     few = _some_of_each(codes, counts)
-    if not 2 <= len(counts) <= FEW_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
+    n_levels = len(counts)
+    if not 2 <= n_levels <= FEW_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
         return False
 
     entries = take(few)
     least = CERTAIN_BITS + np.log2(entries.shape[1])
     order = np.argsort(entries, axis=0, kind="stable")  # levels rise among ties
     is_known = np.isfinite(np.take_along_axis(entries, order, axis=0))  # NaN come last
-    is_border = (np.diff(codes[few][order], axis=0) != 0) & is_known[1:]
+    sorted_codes = codes[few][order]
+    changes = np.diff(sorted_codes, axis=0) != 0
+    is_border = changes & is_known[1:]
     n_pieces = 1 + np.count_nonzero(is_border, axis=0)
     costs = _cost_of_pieces(n_pieces, len(counts), len(values))
-    may_be = (n_pieces < 2 * len(counts)) & (log2_orders(counts) - costs >= least)
+    are_few = n_pieces < 2 * len(counts)
+    may_be = are_few & (log2_orders(counts) - costs >= least)
     columns = take(everyone, np.flatnonzero(may_be)).T
     return any(_bits_of_cut(values, column) >= least for column in columns)
 
@@ -80,8 +84,10 @@ def is_merge(values: Float, groups: np.ndarray, n_rivals: int = 1) -> bool:
     if not _leaves_little(table, counts):
         return False
 
-    cost = log2_orders(table).sum() + len(table) * np.log2(len(counts))
-    return bool(log2_orders(counts) - cost >= CERTAIN_BITS + np.log2(n_rivals))
+    n_levels = len(counts)
+    cost = log2_orders(table).sum() + len(table) * np.log2(n_levels)
+    gained = log2_orders(counts) - cost
+    return bool(gained >= CERTAIN_BITS + np.log2(n_rivals))
 
 
 def is_filled_copy(values: Float, take: Columns) -> bool:
@@ -108,14 +114,17 @@ def is_filled_copy(values: Float, take: Columns) -> bool:
     if n < FEWEST_SAMPLES or most_frequent > largest_tie * n:
         return False
 
-    few = kept[np.linspace(0, n - 1, min(n, FEW_SAMPLES)).astype(int)]
+    places = np.linspace(0, n - 1, min(n, FEW_SAMPLES)).astype(int)
+    few = kept[places]
     entries = take(few)
-    likely = np.flatnonzero(_share_on_line(values[few], entries) >= LEAST_SHARE / 2)
+    on_line = _share_on_line(values[few], entries)
+    likely = np.flatnonzero(on_line >= LEAST_SHARE / 2)
     shares = _share_on_line(values[kept], take(kept, likely))
     n_on_line = np.round(shares * n)
     # Two samples tell the line; others are on it by chance with this probability.
     by_chance = max(2 * ON_LINE, most_frequent / n)
-    bits = (n_on_line - 2) * -np.log2(by_chance) - log2_choose(n, n_on_line)
+    bits_of_sample = -np.log2(by_chance)
+    bits = (n_on_line - 2) * bits_of_sample - log2_choose(n, n_on_line)
     is_certain = bits >= CERTAIN_BITS + np.log2(entries.shape[1])
     return bool(np.any((shares >= LEAST_SHARE) & is_certain))
 
@@ -135,19 +144,23 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
     if n < FEWEST_SAMPLES or log2_orders(counts) < CERTAIN_BITS:
         return False
 
-    few = np.linspace(0, n - 1, min(n, MOST_SAMPLES)).astype(int)
+    count = min(n, MOST_SAMPLES)
+    few = np.linspace(0, n - 1, count).astype(int)
     v, a, b = (standard(each) for each in (values[few], take_one(few), take_other(few)))
     of_a = a.T @ v
     of_b = b.T @ v
     of_both = a.T @ b
     rest = 1 - of_both**2
     is_pair = rest > 1 - SAME  # of two columns that are the same, one does as well
-    explained = of_a[:, None] ** 2 + of_b**2 - 2 * np.outer(of_a, of_b) * of_both
-    explained = np.where(is_pair, explained / np.where(is_pair, rest, 1), 0)
+    squares = of_a[:, None] ** 2 + of_b**2
+    explained = squares - 2 * np.outer(of_a, of_b) * of_both
+    divisor = np.where(is_pair, rest, 1)
+    explained = np.where(is_pair, explained / divisor, 0)
     i, j = np.unravel_index(explained.argmax(), explained.shape)
     least = CERTAIN_BITS + np.log2(explained.size)
     # Three samples tell the weights, and so all other values.
-    bits = log2_orders(counts) - 3 * np.log2(len(counts))
+    of_weights = 3 * np.log2(len(counts))
+    bits = log2_orders(counts) - of_weights
     if explained[i, j] < SAME or bits < least:
         return False
 
@@ -155,9 +168,11 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
     one = take_one(everyone, np.array([i]))
     other = take_other(everyone, np.array([j]))
     given = np.hstack([np.ones((n, 1)), one, other])
-    fitted = given @ np.linalg.lstsq(given, values, rcond=None)[0]
+    solved = np.linalg.lstsq(given, values, rcond=None)
+    fitted = given @ solved[0]
     left = 1 - _correlation(fitted, values) ** 2
-    bits = -(n - 3) / 2 * np.log2(max(left, 1e-12))
+    unexplained = max(left, 1e-12)
+    bits = -(n - 3) / 2 * np.log2(unexplained)
     # Samples far from all others must not decide alone.
     by_ranks = _correlation(_ranks(fitted), _ranks(values)) ** 2
     return bool(bits >= least and left <= 1 - SAME and by_ranks >= SAME)
@@ -186,12 +201,15 @@ def log2_orders(counts: np.ndarray) -> Float:
     """Return how many orders there are of values with these counts, in bits, by row."""
     counts = np.asarray(counts, dtype=float)
     of_equal = gammaln(counts + 1).sum(axis=-1)
-    return (gammaln(counts.sum(axis=-1) + 1) - of_equal) / np.log(2)
+    of_all = gammaln(counts.sum(axis=-1) + 1)
+    return (of_all - of_equal) / np.log(2)
 
 
 def log2_choose(n: Float | int, k: Float | int) -> Float:
     """Return the logarithm of the number of choices of k among n."""
-    return (gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)) / np.log(2)
+    of_chosen = gammaln(k + 1.0)
+    of_others = gammaln(n - k + 1.0)
+    return (gammaln(n + 1.0) - of_chosen - of_others) / np.log(2)
 
 
 def _levels(values: Float) -> tuple[np.ndarray, np.ndarray]:
@@ -225,14 +243,18 @@ def _bits_of_cut(values: Float, column: Float) -> float:
     table = _contingency(groups, codes)
     borders = np.flatnonzero(np.diff(table.argmax(axis=1)))
     # All levels but one may have two intervals, as those of normal and abnormal values.
-    is_simple = 0 < len(borders) < 2 * n_levels - 1
+    most_borders = 2 * n_levels - 1
+    is_simple = 0 < len(borders) < most_borders
     if not is_simple or not _leaves_little(table, counts):
         return -np.inf
-    if np.mean(_are_valleys(np.diff(steps), borders)) >= 0.5:
+    are_valleys = _are_valleys(np.diff(steps), borders)
+    if np.mean(are_valleys) >= 0.5:
         return -np.inf
 
-    cost = _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
-    return float(log2_orders(counts) - log2_orders(table).sum() - cost)
+    n_pieces = len(borders) + 1
+    cost = _cost_of_pieces(n_pieces, n_levels, len(codes))
+    left = log2_orders(table).sum()
+    return float(log2_orders(counts) - left - cost)
 
 
 def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
@@ -241,7 +263,8 @@ def _cost_of_pieces(n_pieces: Any, n_levels: int, n_samples: int) -> Any:
     The numbers of samples of the levels tell how long the others are.
     """
     n_further = np.maximum(n_pieces - n_levels, 0)
-    of_levels = np.log2(n_levels) + (n_pieces - 1) * np.log2(n_levels - 1)
+    of_next = (n_pieces - 1) * np.log2(n_levels - 1)
+    of_levels = np.log2(n_levels) + of_next
     return of_levels + n_further * np.log2(n_samples)
 
 
@@ -261,11 +284,14 @@ def _are_valleys(steps: Float, borders: np.ndarray) -> np.ndarray:
     for place, border in enumerate(borders):
         start = max(border - reach, 0)
         stop = border + reach + 1
-        before = steps[max(start - width, limits[place] + 1) : start]
-        after = steps[stop : min(stop + width, limits[place + 2])]
+        first_before = max(start - width, limits[place] + 1)
+        before = steps[first_before:start]
+        end_after = min(stop + width, limits[place + 2])
+        after = steps[stop:end_after]
         if len(before) and len(after):
             around = max(before.mean(), after.mean())
-            found[place] = steps[start:stop].mean() > times_as_wide * around
+            within = steps[start:stop].mean()
+            found[place] = within > times_as_wide * around
     return found
 
 
@@ -280,7 +306,8 @@ def _contingency(groups: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:
     """Return whether hardly any entropy of the levels is left within groups."""
-    left = _entropies(table) @ table.sum(axis=1) / counts.sum()
+    sizes = table.sum(axis=1)
+    left = _entropies(table) @ sizes / counts.sum()
     # Largest share of a variable's entropy that is left if the column is known.
     left_entropy = 0.02
     return bool(left <= left_entropy * _entropies(counts))
@@ -288,13 +315,16 @@ def _leaves_little(table: np.ndarray, counts: np.ndarray) -> bool:
 
 def _entropies(counts: np.ndarray) -> Float:
     """Return the entropy of levels with these counts, by row."""
-    shares = counts / counts.sum(axis=-1, keepdims=True)
-    return -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=-1)
+    totals = counts.sum(axis=-1, keepdims=True)
+    shares = counts / totals
+    positive = np.where(shares > 0, shares, 1)
+    return -(shares * np.log2(positive)).sum(axis=-1)
 
 
 def _share_on_line(values: Float, entries: Float) -> Float:
     """Return which share of the values lie on one line of each column."""
-    width = ON_LINE * np.subtract(*np.quantile(values, [0.75, 0.25]))
+    quartiles = np.quantile(values, [0.75, 0.25])
+    width = ON_LINE * np.subtract(*quartiles)
     half = len(values) // 2
     order = np.argsort(entries, axis=0, kind="stable")
     x = np.take_along_axis(entries, order, axis=0)
@@ -302,9 +332,11 @@ def _share_on_line(values: Float, entries: Float) -> Float:
     # Distant pairs of samples tell the slope; most of them do if few cells are filled.
     runs = x[half:] - x[:-half]
     rises = y[half:] - y[:-half]
-    slopes = np.median(rises / np.where(runs > 0, runs, np.inf), axis=0)
+    divisors = np.where(runs > 0, runs, np.inf)
+    slopes = np.median(rises / divisors, axis=0)
     rest = y - slopes * x
-    return np.asarray((np.abs(rest - np.median(rest, axis=0)) <= width).mean(axis=0))
+    offsets = np.abs(rest - np.median(rest, axis=0))
+    return np.asarray((offsets <= width).mean(axis=0))
 
 
 def _correlation(one: Float, other: Float) -> float:
@@ -313,5 +345,7 @@ def _correlation(one: Float, other: Float) -> float:
 
 def _ranks(values: Float) -> Float:
     """Return ranks that do not depend on the rounding of sums."""
-    scale = np.abs(values - np.median(values)).mean()
-    return rankdata(np.round(values / (scale or 1.0), 9))
+    offsets = np.abs(values - np.median(values))
+    scale = offsets.mean()
+    rounded = np.round(values / (scale or 1.0), 9)
+    return rankdata(rounded)

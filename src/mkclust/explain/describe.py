@@ -122,8 +122,10 @@ class Description:
     def to_dict(self) -> dict[str, Any]:
         """Return the description in types of JSON: ``clusters``, and ``notes``."""
         clusters = []
-        for c, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
-            rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
+        pairs = zip(self.names, self.sizes, strict=True)
+        for c, (name, size) in enumerate(pairs):
+            is_own = self.table["cluster"] == c
+            rows = self.table[is_own].drop(columns="cluster")
             head = {"cluster": c, "name": name, "n_samples": size}
             if self.cluster_names is not None:
                 head["cluster_name"] = self.cluster_names[c]
@@ -146,7 +148,8 @@ class Description:
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size and its most distinctive features."""
-        width = len(f"{max(self.sizes, default=0):,}")
+        largest = max(self.sizes, default=0)
+        width = len(f"{largest:,}")
         titles = self.cluster_names or tuple(map(str, range(len(self.sizes))))
         digits = max(map(len, titles), default=0)
         lines = [
@@ -158,7 +161,8 @@ class Description:
                 f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows
             ]
             what = ", ".join(words) or "nothing stands out"
-            lines.append(f"{titles[cluster]:>{digits}}  {size:>{width},}  {what}")
+            title = titles[cluster]
+            lines.append(f"{title:>{digits}}  {size:>{width},}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
 
     __repr__ = summary
@@ -219,7 +223,8 @@ def describe(
         known = np.flatnonzero(labels[table.samples] >= 0)
         clusters = labels[table.samples[known]]
         places = np.arange(len(known))
-        members = csr_array((np.ones(len(known)), (clusters, places)), (k, len(known)))
+        ones = np.ones(len(known))
+        members = csr_array((ones, (clusters, places)), (k, len(known)))
         for view, features, values in _features(table):
             frame, standardized = _strongest(
                 features, values[known], members, n_features
@@ -229,7 +234,8 @@ def describe(
             for place in frame["place"].unique():
                 profiles[view, features[place]] = standardized[:, place]
         if len(known) < n:
-            lacking.append(f"{table.name!r} {len(known):,}")
+            n_known = len(known)
+            lacking.append(f"{table.name!r} {n_known:,}")
 
     notes = [
         f"Left out of {each.name!r}: {each.reasons}."
@@ -264,7 +270,8 @@ def _title(row: Any) -> str:
 def _phrase(row: Any) -> str:
     """Return a feature and its direction: "high age" or "not smoker"."""
     words = {"mean": ("low ", "high "), "share": ("not ", "")}[row.kind]
-    return words[int(row.effect > 0)] + _title(row)
+    prefix = words[int(row.effect > 0)]
+    return prefix + _title(row)
 
 
 def views_of_features(model: MultipleKernelClusterer, samples: Any) -> list[str]:
@@ -316,7 +323,8 @@ def _strongest(
         shares = contrast["mean_in"][:, pair].sum(axis=1)
         is_paired[pair] = len(pair) == 2 and np.allclose(shares[~np.isnan(shares)], 1)
     k, d = contrast["n_in"].shape
-    frame = pd.DataFrame({name: each.ravel() for name, each in contrast.items()})
+    columns = {name: each.ravel() for name, each in contrast.items()}
+    frame = pd.DataFrame(columns)
     places = np.tile(np.arange(d), k)
     differences = frame["mean_in"] - frame["mean_out"]
     frame = frame.assign(
@@ -327,7 +335,8 @@ def _strongest(
         effect=frame["standardized"].where(~is_binary[places], differences),
     )
     strength = frame["standardized"].abs()
-    counts = (strength > 0) & ~(is_paired[places] & (frame["standardized"] < 0))
+    is_negative = frame["standardized"] < 0
+    counts = (strength > 0) & ~(is_paired[places] & is_negative)
     order = strength[counts].sort_values(ascending=False, kind="stable").index
     strongest = frame.loc[order].groupby("cluster").head(n_features)
     return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
@@ -360,7 +369,8 @@ def _sparse_moments(table: csr_array, members: csr_array) -> _Moments:
 
     table.data /= scales[table.indices]
     squared = table * table
-    is_off = abs(squared - table).sum(axis=0) > 0
+    differences = abs(squared - table)
+    is_off = differences.sum(axis=0) > 0
     return _Moments(
         counts=members.sum(axis=1)[:, None] - (members @ missing).toarray(),
         sums=(members @ table).toarray(),
@@ -379,9 +389,11 @@ def _dense_moments(table: Float, members: csr_array) -> _Moments:
     scales = np.where(largest > 0, largest, 1.0)
     table = table / scales
 
-    is_binary = (scales == 1) & (table * table == table).all(axis=0)
+    is_square = (table * table == table).all(axis=0)
+    is_binary = (scales == 1) & is_square
     n_known = np.maximum((~is_missing).sum(axis=0), 1)
-    means = np.where(is_binary, 0.0, table.sum(axis=0) / n_known)
+    found = table.sum(axis=0) / n_known
+    means = np.where(is_binary, 0.0, found)
     centered = np.where(is_missing, 0.0, table - means)
     return _Moments(
         counts=members @ (~is_missing).astype(float),
@@ -409,11 +421,16 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
         mean_in = moments.sums / n_in
         mean_out = (sums - moments.sums) / n_out
 
-    of_all = np.maximum(squares - sums**2 / np.maximum(n, 1), 0)
+    squares_of_mean = sums**2 / np.maximum(n, 1)
+    of_all = np.maximum(squares - squares_of_mean, 0)
     # One number throughout, but for rounding; centering has removed a part of the mean.
-    is_constant = of_all <= ROUNDING * np.maximum(squares, n * moments.means**2)
-    between = n_in * np.nan_to_num(mean_in) ** 2 + n_out * np.nan_to_num(mean_out) ** 2
-    variance = np.maximum(squares - between, 0) / np.maximum(n - 2, 1)
+    typical = np.maximum(squares, n * moments.means**2)
+    is_constant = of_all <= ROUNDING * typical
+    of_inside = n_in * np.nan_to_num(mean_in) ** 2
+    of_outside = n_out * np.nan_to_num(mean_out) ** 2
+    between = of_inside + of_outside
+    left = np.maximum(squares - between, 0)
+    variance = left / np.maximum(n - 2, 1)
 
     # The least spread within clusters, as a share of that of all samples, so that
     # effects are finite.

@@ -109,8 +109,10 @@ class Diagnosis:
     @property
     def duplicates(self) -> tuple[tuple[str, str], ...]:
         """Pairs of kernels that are nearly the same: of a redundancy above 0.99."""
-        pairs = np.argwhere(np.triu(self.redundancy > COPY_ALIGNMENT, 1))
-        return tuple((self.names[p], self.names[q]) for p, q in pairs)
+        are_copies = self.redundancy > COPY_ALIGNMENT
+        pairs = np.argwhere(np.triu(are_copies, 1))
+        named = ((self.names[p], self.names[q]) for p, q in pairs)
+        return tuple(named)
 
     def summary(self) -> str:
         """Return which views agree, a table of kernels, and what stands out."""
@@ -388,7 +390,8 @@ def _compare(
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         if not model.center:
             n = kernel.n_samples
-            means = kernel @ to_device(np.full((n, 1), 1 / n), kernel.like)
+            uniform = np.full((n, 1), 1 / n)
+            means = kernel @ to_device(uniform, kernel.like)
             standard = Standardization(kernel.diagonal(), row_means=means[:, 0])
             kernel = Standardized(kernel, standard)
             centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
@@ -397,7 +400,8 @@ def _compare(
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
-        root = root_of_gram(np.diag(relaxation.eigenvalues[:k]), stack.n_samples)
+        values = np.diag(relaxation.eigenvalues[:k])
+        root = root_of_gram(values, stack.n_samples)
         row = dict.fromkeys(compared, np.nan)
         row["agreement"] = _agreement(model, embedded, root, [p])
         if leave_one_out:
@@ -452,7 +456,8 @@ def _agreement(
     if observed is not None:
         if hasattr(model, "bank_"):
             kernels = [model.bank_.kernel_views_[p] for p in kernels]
-        seen = np.flatnonzero(observed[:, kernels].any(axis=1))
+        known = observed[:, kernels].any(axis=1)
+        seen = np.flatnonzero(known)
     if _form(model) != "components":
         root = None
     options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}

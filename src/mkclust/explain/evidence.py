@@ -119,8 +119,10 @@ class Clusterings(NamedTuple):
 
     def coordinates(self, n_clusters: int) -> Float:
         """Return the samples by the kernel's own distances, (n, k - 1)."""
-        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
-        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
+        found = self.eigenvalues[: n_clusters - 1]
+        leading = np.maximum(found, 0)
+        directions = self.vectors[:, : n_clusters - 1]
+        return directions * np.sqrt(leading)
 
 
 def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
@@ -133,7 +135,8 @@ def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
         # Directions that the kernel does not have carry no information. Eigenvalues
         # below this share of the largest are rounding: the kernel has a lower rank.
         rank_tolerance = 1e-10
-        known = V * (values > rank_tolerance * max(values[0], 0))
+        largest = max(values[0], 0)
+        known = V * (values > rank_tolerance * largest)
         # In units in which rounding is the same for any number of samples.
         points = [np.sqrt(len(K)) * known[:, : k - 1] for k in k_values]
         tight = k_means_for_all(points, k_values)
@@ -155,7 +158,8 @@ def silhouette(points: Float, found: Tight) -> float:
     same_center = 1e-6
     if nearest.min() <= same_center * distances.max():
         return 0.0
-    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
+    of_samples = np.where(sizes[labels] > 1, (nearest - own) / nearest, 0)
+    return float(of_samples.mean())
 
 
 def numbers_to_test(k_values: list[int]) -> list[int]:
@@ -249,6 +253,7 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
     offsets = everything - everything.mean(axis=0)
-    standardized = offsets / np.where(deviations > 0, deviations, 1)
+    divisors = np.where(deviations > 0, deviations, 1)
+    standardized = offsets / divisors
     largest = standardized.max(axis=1)
     return float(np.mean(largest >= largest[0]))

@@ -54,7 +54,8 @@ def samples_of_views(model: MultipleKernelClusterer) -> dict[str, np.ndarray]:
     if observed is None:
         return {}
     names = getattr(model, "view_names_in_", model.kernel_names_)
-    return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
+    numbered = enumerate(names)
+    return {name: np.flatnonzero(observed[:, v]) for v, name in numbered}
 
 
 def unfitted_copy(model: MultipleKernelClusterer) -> MultipleKernelClusterer:

@@ -27,7 +27,8 @@ def with_ids(
     if index.nlevels > 1:
         return _with_levels(frame, index, who, has_index)
 
-    uses = {place: _use(frame, place, index) for place in range(frame.shape[1])}
+    places = range(frame.shape[1])
+    uses = {place: _use(frame, place, index) for place in places}
     whole = [place for place, use in uses.items() if use == "all"]
     part = [place for place, use in uses.items() if use == "some"]
     if not whole and part:
@@ -39,13 +40,15 @@ def with_ids(
     first = frame.columns[whole[0]]
     ids = pd.Index(frame.iloc[:, whole[0]])
     if any(not ids.equals(pd.Index(frame.iloc[:, place])) for place in whole[1:]):
-        names = join_words(repr(frame.columns[place]) for place in whole)
+        doubles = (repr(frame.columns[place]) for place in whole)
+        names = join_words(doubles)
         raise ValueError(
             f"{who}: each of the columns {names} holds the ids of {FITTED}: choose one "
             f"by frame.set_index({first!r})"
         )
 
-    rest = frame.iloc[:, [p for p in range(frame.shape[1]) if p not in whole]]
+    kept = [p for p in range(frame.shape[1]) if p not in whole]
+    rest = frame.iloc[:, kept]
     return rest.set_axis(ids, axis=0), str(first)
 
 

@@ -152,8 +152,10 @@ def estimate_memory(
     if not kind.NEEDS_ENTRIES:
         columns = views * n_components
         products = product_bytes(columns, views)
-        learned_from = 2 * size * n_features * min(n, FIT_SAMPLES)
-        partitions = n * (4 * k * size + 16)
+        n_read = min(n, FIT_SAMPLES)
+        learned_from = 2 * size * n_features * n_read
+        row_bytes = 4 * k * size + 16
+        partitions = n * row_bytes
         features = n * columns * size
         n_bytes["features"] = products + learned_from + partitions + features
     return MemoryEstimate(n, m, k, n_bytes, available_bytes())

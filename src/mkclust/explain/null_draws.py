@@ -111,8 +111,10 @@ class NullDraws:
         Q, T = np.linalg.qr(normal)
         # All rotations that keep the constant vector, and so the mean, are equally
         # likely.
-        R = Q * np.sign(np.diag(T)) @ helmert(len(Q), full=True)
-        drawn = tuple(R[some] @ part for some, part in self._rotated)
+        signs = np.sign(np.diag(T))
+        R = Q * signs @ helmert(len(Q), full=True)
+        rotated = (R[some] @ part for some, part in self._rotated)
+        drawn = tuple(rotated)
         if self._is_rows:
             samples = replace(self._samples, parts=drawn)
             return mix(open_stack(self._model, samples), self._shares)
@@ -131,7 +133,8 @@ class NullDraws:
         }
         orders = {view: rng.permutation(size) for view, size in sizes.items()}
         each = zip(self._views, self._kernels, strict=True)
-        return self._mix([K[np.ix_(orders[view], orders[view])] for view, K in each])
+        permuted = [K[np.ix_(orders[view], orders[view])] for view, K in each]
+        return self._mix(permuted)
 
     def _mix(self, kernels: Sequence[Float]) -> Float:
         symmetric = tuple((K + K.T) / 2 for K in kernels)
@@ -161,17 +164,20 @@ def _can_be_drawn(samples: Samples, model: MultipleKernelClusterer) -> bool:
 
 def _gaussian(products: Float, scale: float) -> Float:
     halves = np.diag(products) / 2
-    return scale * np.exp(products - halves - halves[:, None])
+    exponents = products - halves - halves[:, None]
+    return scale * np.exp(exponents)
 
 
 def gaussian_inner_products(K: Float) -> Float | None:
     """Return inner products of the points of a Gaussian kernel; None of others."""
     diagonal = np.diag(K)
-    constant = np.ptp(diagonal) <= TOLERANCE * abs(diagonal[0])
+    first = diagonal[0]
+    constant = np.ptp(diagonal) <= TOLERANCE * abs(first)
     if not constant or K.min() <= 0:
         return None
     inner = centered(np.log(K / diagonal[0]))
     values = eigvalsh(inner)
-    if values[0] < -TOLERANCE * max(values[-1], 0):
+    largest = max(values[-1], 0)
+    if values[0] < -TOLERANCE * largest:
         return None
     return inner

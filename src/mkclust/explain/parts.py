@@ -59,7 +59,8 @@ class Parts:
         for name in self._pairs:
             observed = np.arange(self.n_samples)
             if missing is not None:
-                observed = np.flatnonzero(~missing[:, self.samples.names.index(name)])
+                place = self.samples.names.index(name)
+                observed = np.flatnonzero(~missing[:, place])
             columns = np.flatnonzero(np.isin(observed, rows))
             parts[name] = select(
                 check_view(parts[name], f"View {name!r}"), columns, axis=1

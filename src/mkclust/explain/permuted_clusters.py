@@ -27,7 +27,8 @@ class PermutedClusters:
 
     def of(self, name: str, known: np.ndarray) -> Iterator[np.ndarray]:
         """Yield permuted clusters of the known samples of a variable."""
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        key = zlib.crc32(name.encode())
+        rng = np.random.default_rng([self.seed, key])
         if self.groups is None:
             for _ in range(self.n_permutations):
                 yield rng.permutation(self.clusters[known])
@@ -42,14 +43,17 @@ class PermutedClusters:
     ) -> float:
         """Return the share of permutations with a statistic at least as large."""
         statistic = statistic_of(self.clusters[known])
-        drawn = np.array([statistic_of(each) for each in self.of(name, known)])
-        is_smaller = drawn < statistic - ROUNDING * abs(statistic)
+        statistics = [statistic_of(each) for each in self.of(name, known)]
+        drawn = np.array(statistics)
+        reach = ROUNDING * abs(statistic)
+        is_smaller = drawn < statistic - reach
         n_as_large = int(np.sum(~is_smaller))  # unknown ones count as large
         return (1 + n_as_large) / (1 + len(drawn))
 
     def only(self, kept: Sequence[int]) -> "PermutedClusters":
         """Return the same of the samples of some clusters alone."""
-        clusters = np.where(np.isin(self.clusters, kept), self.clusters, -1)
+        is_kept = np.isin(self.clusters, kept)
+        clusters = np.where(is_kept, self.clusters, -1)
         return replace(self, clusters=clusters)
 
     def count_orders(self) -> int:

@@ -75,12 +75,15 @@ def sample_scores(
     embedded = model._rows_of(model.embedding_)[known]
     sizes = np.bincount(own)
     rows = compared_rows(embedded, model._root)
-    centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
+    means = [rows[own == c].mean(axis=0) for c in range(len(clusters))]
+    centers = np.array(means)
     margin[known] = margins(embedded, own, centers, model._root)
     if len(known) > most_compared:
         to_own, to_next = own_and_nearest(cdist(rows, centers), own)
-        larger = np.maximum(np.maximum(to_own, to_next), np.finfo(float).tiny)
-        silhouette[known] = np.where(sizes[own] == 1, 0.0, (to_next - to_own) / larger)
+        largest = np.maximum(to_own, to_next)
+        larger = np.maximum(largest, np.finfo(float).tiny)
+        scores = (to_next - to_own) / larger
+        silhouette[known] = np.where(sizes[own] == 1, 0.0, scores)
     elif len(clusters) < len(known):
         silhouette[known] = silhouette_samples(rows, own)
     return SampleScores(silhouette, margin)
@@ -98,7 +101,8 @@ def margins(
         return np.full(len(labels), np.nan)
     rows = compared_rows(embedded, root)
     if root is None:
-        to_own, to_next = own_and_nearest(-rows @ normalize_rows(centers).T, labels)
+        unit_centers = normalize_rows(centers)
+        to_own, to_next = own_and_nearest(-rows @ unit_centers.T, labels)
         return to_next - to_own
 
     squares = cdist(rows, centers, "sqeuclidean")
@@ -106,7 +110,8 @@ def margins(
     between[between == 0] = np.inf
     each = np.arange(len(labels))
     # From the border to the own center it is half of the way between two centers.
-    shares = (squares - squares[each, labels][:, None]) / between
+    own = squares[each, labels]
+    shares = (squares - own[:, None]) / between
     shares[each, labels] = np.inf
     return shares.min(axis=1)
 
@@ -115,4 +120,5 @@ def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
     """Return the distances to the own center and to the nearest of the others."""
     others = distances.copy()
     others[np.arange(len(own)), own] = np.inf
-    return distances[np.arange(len(own)), own], others.min(axis=1)
+    numbers = np.arange(len(own))
+    return distances[numbers, own], others.min(axis=1)

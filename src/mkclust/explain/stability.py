@@ -68,7 +68,8 @@ class Stability:
         if self.names is not None:
             named = zip(shares, self.names, strict=True)
             shares = [f"{share} ({name})" for share, name in named]
-        drawn = f"on {self.size} of {len(self.samples)} samples"
+        n_samples = len(self.samples)
+        drawn = f"on {self.size} of {n_samples} samples"
         if self.vary != "samples":
             drawn = "with other landmarks"
 
@@ -191,7 +192,8 @@ def stability(
         out=np.full(n, np.nan),
         where=n_drawn > 0,
     )
-    clusters = pd.Series(shares).groupby(labels).mean().reindex(range(k)).to_numpy()
+    means = pd.Series(shares).groupby(labels).mean()
+    clusters = means.reindex(range(k)).to_numpy()
     if covered is not None and n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(

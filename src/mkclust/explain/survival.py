@@ -29,7 +29,8 @@ class LogRank:
         )
         self.firsts = np.searchsorted(times[self.order], steps)
         self.n_at_risk = len(times) - self.firsts
-        left = (self.n_at_risk - self.n_events) / np.maximum(self.n_at_risk - 1, 1)
+        n_others = np.maximum(self.n_at_risk - 1, 1)
+        left = (self.n_at_risk - self.n_events) / n_others
         self.variances = self.n_events * left
 
     def expected(self, groups: np.ndarray) -> Float:
@@ -44,8 +45,10 @@ class LogRank:
         excess = (events - self.n_events[:, None] * shares).sum(axis=0)
 
         # Written so that it is exactly zero if no two groups are at risk together.
-        covariance = -(shares * self.variances[:, None]).T @ shares
-        np.fill_diagonal(covariance, self.variances @ (shares * (1 - shares)))
+        weighted = shares * self.variances[:, None]
+        covariance = -weighted.T @ shares
+        spreads = shares * (1 - shares)
+        np.fill_diagonal(covariance, self.variances @ spreads)
         if not covariance.any():
             return np.nan
         # Excesses sum to zero, and so does every row of their covariance. Eigenvalues
@@ -61,7 +64,8 @@ class LogRank:
         # Events to be expected in every cluster for the chi-square distribution
         # (Cochran).
         fewest_expected = 5
-        if len(expected) < 2 or expected.min() < fewest_expected:
+        n_groups = len(expected)
+        if n_groups < 2 or expected.min() < fewest_expected:
             return np.nan
         return float(chi2.sf(self.statistic(groups), len(expected) - 1))
 
@@ -69,7 +73,8 @@ class LogRank:
         """Return the share of each group in those at risk, and its members."""
         _, numbers = np.unique(groups, return_inverse=True)
         members = np.eye(numbers.max() + 1)[numbers]
-        at_risk = members[self.order][::-1].cumsum(axis=0)[::-1][self.firsts]
+        last_first = members[self.order][::-1]
+        at_risk = last_first.cumsum(axis=0)[::-1][self.firsts]
         return at_risk / self.n_at_risk[:, None], members
 
 
@@ -119,7 +124,8 @@ def compare_survival(
     `adjust` has the columns of each variable that is adjusted for, by their titles.
     """
     clusters = permuted.clusters
-    known = np.isfinite(times) & np.isfinite(events) & (clusters >= 0)
+    is_known = np.isfinite(times) & np.isfinite(events)
+    known = is_known & (clusters >= 0)
     pairs = _compare_pairs(name, times, events, known, permuted, names)
     columns = {
         title: values for each in adjust.values() for title, values in each.items()
@@ -152,12 +158,14 @@ def _hazards(
 ) -> tuple[pd.DataFrame, float]:
     """Return hazard ratios of clusters and other columns, and the test of clusters."""
     terms = [*own, *others]
-    matrix = np.column_stack([*own.values(), *others.values()])
+    columns = [*own.values(), *others.values()]
+    matrix = np.column_stack(columns)
     fit = fit_cox(times, events, matrix, terms)
 
     # Two-sided confidence of the intervals of hazard ratios.
     confidence = 0.95
-    reach = norm.ppf((1 + confidence) / 2) * fit.errors
+    quantile = norm.ppf((1 + confidence) / 2)
+    reach = quantile * fit.errors
     hazards = {
         "term": terms,
         "hazard_ratio": np.exp(fit.coefficients),
@@ -189,7 +197,8 @@ def _compare_pairs(
     """Return the log-rank tests of every two clusters, corrected by Holm."""
     clusters = permuted.clusters
     rows = []
-    pairs = list(combinations(np.unique(clusters[known]).tolist(), 2))
+    present = np.unique(clusters[known]).tolist()
+    pairs = list(combinations(present, 2))
 
     # Pairs of clusters up to which they are compared.
     most_pairs = 66

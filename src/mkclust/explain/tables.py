@@ -49,7 +49,8 @@ class AlignedTable:
         numbers = self.numbers
         if issparse(numbers):
             numbers = numbers.data
-        n_levels = sum(each.isna().sum() for _, each in self.categories)
+        counts = (each.isna().sum() for _, each in self.categories)
+        n_levels = sum(counts)
         return int(np.isnan(numbers).sum() + n_levels)
 
     def column(self, place: int) -> Float:
@@ -161,7 +162,8 @@ def _read(
             own = n_rows
         rows = match_rows(own, index, who)
         if observed is not None:  # the fit has used nothing else
-            rows = np.where(np.isin(np.arange(n), observed), rows, -1)
+            is_observed = np.isin(np.arange(n), observed)
+            rows = np.where(is_observed, rows, -1)
         samples = np.flatnonzero(rows >= 0)
         rows = rows[rows >= 0]
     if table.is_frame:

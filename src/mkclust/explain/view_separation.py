@@ -120,7 +120,8 @@ class ViewSeparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the areas as JSON takes them, unknown ones as None."""
-        table = self.table.astype(object).where(self.table.notna(), None)
+        is_known = self.table.notna()
+        table = self.table.astype(object).where(is_known, None)
         return {"pairs": table.to_dict("records"), "n_used": self.n_used}
 
     def plot(self, ax: Any = None) -> ViewSeparationDisplay:
@@ -203,7 +204,8 @@ def view_separation(
         rng = np.random.default_rng(random_state)
         rows = []
         for p, name in enumerate(stack.names):
-            K = to_host(stack.subset([p]).among().entries[0])
+            entries = stack.subset([p]).among().entries
+            K = to_host(entries[0])
             seen = observed[:, p] & (labels >= 0)
             rows += [(name, *row) for row in _compare_pairs(K, labels, seen, rng)]
     columns = ["view", "one", "other", "auc", "chance", "n_samples"]
@@ -214,7 +216,8 @@ def _compare_pairs(
     K: Float, labels: np.ndarray, seen: np.ndarray, rng: np.random.Generator
 ) -> Iterator[tuple[int, int, float, float, int]]:
     """Yield every two clusters, their area under the curve, and that of chance."""
-    for one, other in combinations(np.unique(labels[labels >= 0]).tolist(), 2):
+    present = np.unique(labels[labels >= 0]).tolist()
+    for one, other in combinations(present, 2):
         places = [np.flatnonzero(seen & (labels == each)) for each in (one, other)]
         sizes = [len(each) for each in places]
         n = sum(sizes)
@@ -222,8 +225,10 @@ def _compare_pairs(
             yield one, other, np.nan, np.nan, n
             continue
         both = np.concatenate(places)
-        areas = _areas(K[np.ix_(both, both)], sizes[0], rng)
-        yield one, other, float(areas[0]), float(areas[1:].max()), n
+        K_both = K[np.ix_(both, both)]
+        areas = _areas(K_both, sizes[0], rng)
+        chance = float(areas[1:].max())
+        yield one, other, float(areas[0]), chance, n
 
 
 def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
@@ -244,20 +249,26 @@ def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
     outside = folds[:, None] != np.arange(n_folds)
     first = outside & is_first[:, None]
     second = outside & ~is_first[:, None]
-    contrast = first / first.sum(axis=0) - second / second.sum(axis=0)
-    orders = [np.arange(n), *(rng.permutation(n) for _ in range(N_PERMUTATIONS))]
+    of_first = first / first.sum(axis=0)
+    of_second = second / second.sum(axis=0)
+    contrast = of_first - of_second
+    drawn = (rng.permutation(n) for _ in range(N_PERMUTATIONS))
+    orders = [np.arange(n), *drawn]
     # Which sample is at each place, and the similarities of places.
     scores = np.empty((n, len(orders)))
     for draw, order in enumerate(orders):
         placed = np.empty_like(contrast)
         placed[order] = contrast
-        scores[:, draw] = (K @ placed)[order, folds]
+        similarities = K @ placed
+        scores[:, draw] = similarities[order, folds]
 
     areas = np.zeros(len(orders))
     for fold in range(n_folds):
         own = folds == fold
         first = is_first[own]
-        ranks = rankdata(scores[own], axis=0)[first].sum(axis=0)
+        all_ranks = rankdata(scores[own], axis=0)
+        ranks = all_ranks[first].sum(axis=0)
         a, b = first.sum(), (~first).sum()
-        areas += (ranks - a * (a + 1) / 2) / (a * b)
+        least = a * (a + 1) / 2
+        areas += (ranks - least) / (a * b)
     return areas / n_folds

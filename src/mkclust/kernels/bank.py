@@ -215,7 +215,8 @@ class KernelBank(TransformerMixin, Parameters):
         """
         of_bank = self._read_parameters()
         samples = read_views(X)
-        if min(view.shape[0] for view in samples.views.values()) < 2:
+        heights = (view.shape[0] for view in samples.views.values())
+        if min(heights) < 2:
             raise ValueError(
                 "Found n_samples=1, but the typical distance between samples takes at "
                 "least two."
@@ -269,13 +270,15 @@ class KernelBank(TransformerMixin, Parameters):
         self.columns_ = {
             view.name: view.columns for view in views if view.columns is not None
         }
-        self.kernel_names_ = tuple(name for view in views for name in view.kernel_names)
+        named = (name for view in views for name in view.kernel_names)
+        self.kernel_names_ = tuple(named)
         self.kernel_views_ = tuple(
             p for p, view in enumerate(views) for _ in view.formulas
         )
         found = [each for view in views for each in view.neighborhoods]
         self.neighborhoods_ = {p: N for p, N in enumerate(found) if N is not None}
-        self.n_features_in_ = sum(view.view.shape[1] for view in views)
+        widths = (view.view.shape[1] for view in views)
+        self.n_features_in_ = sum(widths)
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with neighborhoods, if they are asked for or by its rule."""
@@ -357,7 +360,8 @@ class KernelBank(TransformerMixin, Parameters):
         """
         new = self._read_new(X)
         known = self.learned_views_
-        is_training = all(view.is_training(new[view.name]) for view in known)
+        are_training = (view.is_training(new[view.name]) for view in known)
+        is_training = all(are_training)
         return kernels_of(
             known, None if is_training else new, on_the_fly=self.on_the_fly
         )
@@ -395,7 +399,8 @@ class KernelBank(TransformerMixin, Parameters):
         dtype = np.dtype("float64")
         if single and self.neighbors is None:
             dtype = np.dtype("float32")
-        return len(formulas) * len(samples.parts), samples.n_samples, dtype
+        n_kernels = len(formulas) * len(samples.parts)
+        return n_kernels, samples.n_samples, dtype
 
     def explain(self) -> str:
         """Say in a line per view what was recognized, is prepared and computed."""
@@ -416,7 +421,8 @@ def _is_wide(view: Array) -> bool:
     """Return whether an array has many columns with few entries that are not zero."""
     if not isinstance(view, np.ndarray) or view.shape[1] <= 1_000:
         return False
-    return bool(np.count_nonzero(view) < 0.1 * view.size)
+    n_entries = np.count_nonzero(view)
+    return bool(n_entries < 0.1 * view.size)
 
 
 def match_views(
@@ -462,7 +468,8 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
     views = read_views(X).views
     requests = requests_of(bank.rules, views)
     rules = {}
-    for name, (rule, _) in choose_rules(bank.rules, bank.scale, views).items():
+    chosen = choose_rules(bank.rules, bank.scale, views)
+    for name, (rule, _) in chosen.items():
         rules[name] = replace(requests[name], kernel=rule.kind)
     return clone(bank).set_params(rules=rules)
 

@@ -54,7 +54,8 @@ def _fall(spreads: Float, equal: float) -> bool:
     """Return whether spreads are positive and fall, or rise by at most a share."""
     if not np.all((spreads > 0) & np.isfinite(spreads)):
         return False
-    limits = (1 + equal) * spreads[:-1]
+    larger = 1 + equal
+    limits = larger * spreads[:-1]
     return bool(np.all(spreads[1:] <= limits))
 
 
@@ -73,7 +74,8 @@ def _covariances(view: Array) -> Float:
 def _squared_correlations(covariances: Float, spreads: Float) -> float:
     """Return the sum of the squared correlations of all pairs of columns."""
     correlations = covariances / spreads / spreads[:, None]
-    return float(np.sum(np.square(np.triu(correlations, 1))))
+    above = np.triu(correlations, 1)
+    return float(np.sum(np.square(above)))
 
 
 def _total_of(rows: Float) -> float:

@@ -49,7 +49,8 @@ class JoinedNeighborhoods:
         if new is None or known is None:
             dissimilarities = compared
         else:
-            dissimilarities = dissimilarities_from(entries / new[part][:, None] / known)
+            lengths = new[part][:, None]
+            dissimilarities = dissimilarities_from(entries / lengths / known)
         return self.neighborhoods.cross(dissimilarities, self.samples[part])
 
 
@@ -75,7 +76,8 @@ class ComputedKernel:
         """Return the sums of rows, if they are known without computing these."""
         if self.sums is None or self.shared is None:
             return None
-        return (1 - self.share) * self.sums + self.share * self.shared.sum(axis=1)
+        own_share = (1 - self.share) * self.sums
+        return own_share + self.share * self.shared.sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,8 @@ class ComputedKernels(Source):
 
     def only(self, indices: Sequence[int]) -> "ComputedKernels":
         """Return the source of some of the kernels."""
-        return replace(self, kernels=tuple(self.kernels[p] for p in indices))
+        chosen = (self.kernels[p] for p in indices)
+        return replace(self, kernels=tuple(chosen))
 
     def product(self, index: int, X: Array) -> Array | None:
         """Multiply one of the kernels, which is not stored, with a thin matrix, (n, b).
@@ -268,7 +271,8 @@ def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
     """Return rising numbers without a gap as a slice."""
     first = int(numbers[0])
     count = len(numbers)
-    is_run = bool(np.all(np.diff(numbers) == 1))
+    steps = np.diff(numbers)
+    is_run = bool(np.all(steps == 1))
     if is_run:
         return slice(first, first + count)
     return numbers
@@ -279,15 +283,18 @@ def _set_own(
 ) -> None:
     """Write self-similarities to the entries of samples with themselves."""
     if isinstance(rows, slice) and isinstance(columns, slice):
-        square = tile[:, rows.start - columns.start : rows.stop - columns.start]
+        start = rows.start - columns.start
+        square = tile[:, start : rows.stop - columns.start]
         set_diagonal(square, diagonal[rows])
         return
     n = diagonal.shape[0]
     numbers, others = (np.arange(n)[each] for each in (rows, columns))
-    places = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
+    found = np.searchsorted(others, numbers)
+    places = np.minimum(found, len(others) - 1)
     same = np.flatnonzero(others[places] == numbers)
     if not is_foreign(tile):
         tile[same, places[same]] = diagonal[numbers[same]]
         return
     for place in same.tolist():
-        tile[place, int(places[place])] = diagonal[int(numbers[place])]
+        place_of_column = int(places[place])
+        tile[place, place_of_column] = diagonal[int(numbers[place])]

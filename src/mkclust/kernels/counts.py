@@ -44,10 +44,13 @@ def are_many_counts(rows: Float) -> bool:
     # words and of peaks of chromatin have at most 2 %, and go by their rarity.
     least_common_share = 0.05
     means = rows.mean(axis=0)
-    low, high = np.quantile(means[means > 0], (0.05, 0.95))
-    is_common = np.mean(rows > 0, axis=0) > 0.5
+    positive = means[means > 0]
+    low, high = np.quantile(positive, (0.05, 0.95))
+    share_of_rows = np.mean(rows > 0, axis=0)
+    is_common = share_of_rows > 0.5
     common_share = means[is_common].sum() / means.sum()
-    return bool(high >= least_range * low and common_share >= least_common_share)
+    has_range = high >= least_range * low
+    return bool(has_range and common_share >= least_common_share)
 
 
 def are_few_counts(rows: Float) -> bool:
@@ -99,7 +102,8 @@ def _may_be_counts(rows: Float, least_skewness: float) -> bool:
     nearly_least, middle = np.quantile(relative, (0.05, 0.5))
     if middle < least_variance or nearly_least < least_of_nearly_all:
         return False
-    return bool(np.median(skew(rows[:, varying], axis=0)) >= least_skewness)
+    skewnesses = skew(rows[:, varying], axis=0)
+    return bool(np.median(skewnesses) >= least_skewness)
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,8 @@ class CountComponents(Preparation):
         columns = _most_variable(logarithms)
         means, covariances = _moments(select(logarithms, columns, axis=1))
         d = len(columns)
-        r = max(1, min(COMPONENTS, d, rows.shape[0] - 1))
+        most = min(COMPONENTS, d, rows.shape[0] - 1)
+        r = max(1, most)
         return cls(total, columns, means, _leading_directions(covariances, r))
 
     def apply(self, rows: Array) -> Array:
@@ -170,13 +175,15 @@ class LogRatios(Preparation):
 
 def _totals(rows: Array) -> Float:
     """Return the sums of rows."""
-    return np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
+    sums = rows.sum(axis=1, dtype=np.float64)
+    return np.asarray(sums).reshape(-1)
 
 
 def _logarithms(rows: Array, total: float) -> Array:
     """Return log(1 + x) of rows scaled to a total."""
     totals = _totals(rows)
-    scaled = divide_rows(rows, np.where(totals > 0, totals, total) / total)
+    known = np.where(totals > 0, totals, total)
+    scaled = divide_rows(rows, known / total)
     return entrywise(lambda x: np.log1p(nonnegative(x)), scaled)
 
 
@@ -208,7 +215,8 @@ def _leading_directions(covariances: Float, r: int) -> Float:
     few = 10
     d = len(covariances)
     if few * r >= d:
-        vectors = eigh(covariances, subset_by_index=(d - r, d - 1))[1]
+        largest = (d - r, d - 1)
+        vectors = eigh(covariances, subset_by_index=largest)[1]
     else:
         start = np.random.default_rng(0).normal(size=d)
         vectors = eigsh(covariances, r, v0=start)[1]
@@ -218,7 +226,8 @@ def _leading_directions(covariances: Float, r: int) -> Float:
 def _moments(rows: Array) -> tuple[Float, Float]:
     """Return the means and covariances of columns."""
     n, d = rows.shape
-    means = np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
+    found = rows.mean(axis=0, dtype=np.float64)
+    means = np.asarray(found).reshape(-1)
     total = np.zeros((d, d))
     written_out = 1024  # rows at a time
     for part in ranges(n, written_out):

@@ -109,14 +109,16 @@ class SquaredDistance(Measure):
 
     def points(self, rows: Array, training: Points | None = None) -> Points:
         """Return rows in units of the median distance, and their squared norms."""
-        moved = subtract_origin(to_device(self.origin, rows), rows) / self.median
+        origin = to_device(self.origin, rows)
+        moved = subtract_origin(origin, rows) / self.median
         precision = _precision(rows)
         moved = astype(moved, precision)
         return moved, astype(squared_norms(moved), precision)
 
     def compare(self, x: Points, y: Points) -> Array:
         """Return the squared distances of all pairs."""
-        return squared_distances(x[0], y[0], x[1][:, None] + y[1])
+        norms = x[1][:, None] + y[1]
+        return squared_distances(x[0], y[0], norms)
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,8 @@ class Jaccard(_OnHost):
         """Return the shares of all pairs, by sums and differences."""
         A = nonnegative(A)
         B = nonnegative(B)
-        sums = A.sum(axis=1)[:, None] + B.sum(axis=1)
+        of_x = A.sum(axis=1)[:, None]
+        sums = of_x + B.sum(axis=1)
         differences = cdist(A, B, "cityblock")
         smaller = nonnegative(sums - differences)
         larger = sums + differences
@@ -199,7 +202,8 @@ class CityBlock(_OnHost):
         unit = cls()
         samples = some_rows(np.arange(rows.shape[0]), 2_000)
         some = select_points(unit.points(rows), samples)
-        pairs = to_host(unit.compare(some, some))[np.triu_indices(len(samples), 1)]
+        upper = np.triu_indices(len(samples), 1)
+        pairs = to_host(unit.compare(some, some))[upper]
         if not pairs.any():
             raise ValueError(
                 f"All {len(samples)} samples examined in view {name!r} have distance "
@@ -229,7 +233,8 @@ class GivenMatrix(Measure):
 
     def compare(self, x: Points, y: Points) -> Array:
         """Return some columns of the matrix."""
-        return astype(dense_rows(select(x[0], y[1], axis=1)), "float64")
+        chosen = select(x[0], y[1], axis=1)
+        return astype(dense_rows(chosen), "float64")
 
 
 class GivenDistance(GivenMatrix, CityBlock):
@@ -260,7 +265,8 @@ class GivenSimilarity(GivenMatrix):
         if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
             # Equal but for rounding from the order of summation.
             shared = np.nan
-            if np.ptp(known) <= 64 * EPS * np.abs(known).max():
+            largest = np.abs(known).max()
+            if np.ptp(known) <= 64 * EPS * largest:
                 shared = known[0]
             known = np.full(rows.shape[0], shared)
         return to_device(known, dense_rows(rows[:1, :]), "float64")
@@ -392,7 +398,8 @@ def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, 
     formulas: list[Formula] = []
     for width in map(float, widths):
         name = f"gaussian x{width:g}"
-        formulas.append(Exponential(name, "distance", rate=0.5 / width**2))
+        rate = 0.5 / width**2
+        formulas.append(Exponential(name, "distance", rate=rate))
     for offset, degree in polynomials:
         formulas.append(polynomial(float(offset), int(degree)))
     if linear is not None:
@@ -424,10 +431,13 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
         some = astype(select(rows, part), "float64")
         squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
-        positive = np.where(squared > 0, squared, np.inf).min(axis=1)
-        found = np.sqrt(np.where(at_rank > 0, at_rank, positive))
+        positive_squares = np.where(squared > 0, squared, np.inf)
+        positive = positive_squares.min(axis=1)
+        chosen = np.where(at_rank > 0, at_rank, positive)
+        found = np.sqrt(chosen)
         if known is not None:
             is_known = squared.min(axis=1) <= 0
-            found = np.where(is_known, known[squared.argmin(axis=1)], found)
+            nearest = squared.argmin(axis=1)
+            found = np.where(is_known, known[nearest], found)
         scales.append(found)
     return np.concatenate(scales)

@@ -103,16 +103,20 @@ class ViewProfile:
         indices = sampled_indices(view)
         self.raw_rows = sampled_rows(view)
         # Kinds do not depend on the unit of a view.
-        unit = float(np.abs(self.raw_rows).max(initial=0)) or 1.0
+        largest = float(np.abs(self.raw_rows).max(initial=0))
+        unit = largest or 1.0
         self.rows: Float = self.raw_rows / unit
         self.lowest = float(self.rows.min())
         self.is_nonnegative = self.lowest >= 0
         self.share_of_zeros = float(np.mean(self.rows == 0))
         self.is_symmetric = False
         if tuple(view.shape) == (n_samples, n_samples):
-            columns = to_host(dense_rows(select(view, indices, axis=1))).T / unit
-            self.is_symmetric = bool(np.abs(self.rows - columns).max() <= SYMMETRIC)
-            self.diagonal: Float = self.rows[np.arange(len(indices)), indices]
+            chosen = dense_rows(select(view, indices, axis=1))
+            columns = to_host(chosen).T / unit
+            difference = np.abs(self.rows - columns).max()
+            self.is_symmetric = bool(difference <= SYMMETRIC)
+            places = np.arange(len(indices))
+            self.diagonal: Float = self.rows[places, indices]
         # Whether entries belong to pairs of samples.
         self.is_of_pairs = self.is_nonnegative and self.is_symmetric
 
@@ -132,12 +136,15 @@ class ViewProfile:
         """Return whether fewer than a tenth of the entries are not zero."""
         if not self.is_nonnegative or self.share_of_zeros <= 0.9:
             return False
-        return bool(np.mean(self.rows.any(axis=1)) > 0.5)
+        has_entries = self.rows.any(axis=1)
+        return bool(np.mean(has_entries) > 0.5)
 
     def is_binary(self) -> bool:
         """Return whether there are two values only."""
         rows = self.rows
-        return bool(np.all((rows == rows.min()) | (rows == rows.max())))
+        low = rows.min()
+        high = rows.max()
+        return bool(np.all((rows == low) | (rows == high)))
 
     def are_histograms(self) -> bool:
         """Return whether sums of rows are equal, unlike those of unrelated columns."""
@@ -164,7 +171,8 @@ class ViewProfile:
         varying = spreads[spreads > 0]
         if n_columns > 100 or not varying.size:
             return False
-        return bool(varying.max() >= 1000 * varying.min())
+        smallest = varying.min()
+        return bool(varying.max() >= 1000 * smallest)
 
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
@@ -471,7 +479,8 @@ def learn_preparations(
 ) -> dict[str, Preparation]:
     """Learn from some rows of views how they are prepared before they are mapped."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
-    return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
+    preparations = chosen.items()
+    return {name: each for name, (_, each) in preparations if each.changes_rows}
 
 
 def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
@@ -483,7 +492,8 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
     found = {}
     for name, rows in views.items():
         is_array = isinstance(rows, np.ndarray) or is_foreign(rows)
-        if asked[name] == view() and is_array and are_components(rows):
+        is_default = asked[name] == view()
+        if is_default and is_array and are_components(rows):
             found[name] = view(kernel="components")
     if found:
         return asked | found

@@ -101,7 +101,8 @@ class Neighborhoods:
     size: int  # number of neighbors that were asked for
 
     def __getstate__(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        named = fields(self)
+        return {each.name: getattr(self, each.name) for each in named}
 
     @property
     def n_samples(self) -> int:
@@ -119,7 +120,8 @@ class Neighborhoods:
     @cached_property
     def _members_and_own(self) -> Any:
         """Who is in the neighborhoods, and in that of a new sample, by neighborhood."""
-        shares = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
+        sizes = np.diff(self.members.indptr)
+        shares = scipy.sparse.diags_array(sizes**-0.5)
         return scipy.sparse.vstack([self._memberships.T, shares], "csr")
 
     def kernel(self) -> Any:
@@ -138,7 +140,8 @@ class Neighborhoods:
         own, _ = _nearest(dissimilarities, self.size)
 
         is_new = samples < 0
-        scale = scipy.sparse.diags_array(is_new / np.sqrt(np.diff(joins.indptr) + 1.0))
+        n_joins = np.diff(joins.indptr) + 1.0
+        scale = scipy.sparse.diags_array(is_new / np.sqrt(n_joins))
         joins = scale @ joins
         known = np.flatnonzero(~is_new)
         if len(known):
@@ -152,7 +155,8 @@ class Neighborhoods:
     def isolated(self) -> np.ndarray:
         """Return which samples are alone in the only neighborhood that has them."""
         in_lists = np.bincount(self.members.indices, minlength=self.n_samples)
-        return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
+        sizes = np.diff(self.members.indptr)
+        return (sizes == 1) & (in_lists == 1)
 
 
 def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
@@ -173,13 +177,19 @@ def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
     others = scipy.sparse.vstack(found, "csr")
     n = others.shape[1]
     lengths = np.diff(others.indptr)
-    longest = max(LONGEST_TIMES * (size + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
+    by_size = LONGEST_TIMES * (size + 1)
+    by_total = LARGEST_WITH_ALL_TIES**2 // max(n, 1)
+    longest = max(by_size, by_total)
     times = -(-lengths // longest)
     ranks = np.cumsum(lengths > longest)
-    is_kept = (lengths <= longest) | (ranks % np.maximum(times, 1) == 0)
-    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
-    lists = scipy.sparse.csr_array(kept + scipy.sparse.eye_array(n), dtype=bool)
-    last_dissimilarity = np.where(is_kept, np.minimum(np.concatenate(lasts), FAR), -FAR)
+    steps = np.maximum(times, 1)
+    is_kept = (lengths <= longest) | (ranks % steps == 0)
+    marks = is_kept.astype(np.float64)
+    kept = scipy.sparse.diags_array(marks) @ others
+    own = scipy.sparse.eye_array(n)
+    lists = scipy.sparse.csr_array(kept + own, dtype=bool)
+    at_most = np.minimum(np.concatenate(lasts), FAR)
+    last_dissimilarity = np.where(is_kept, at_most, -FAR)
     return Neighborhoods(lists.T.tocsr(), last_dissimilarity, size)
 
 
@@ -191,9 +201,12 @@ def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
 
     n = near.shape[0]
     counts = np.bincount(rows, minlength=n)
-    rising = np.append(values[np.lexsort((values, rows))], np.inf)
-    places = np.cumsum(counts) - counts + size - 1
-    last = rising[np.where(counts >= size, places, -1)]
+    order = np.lexsort((values, rows))
+    rising = np.append(values[order], np.inf)
+    starts = np.cumsum(counts) - counts
+    places = starts + size - 1
+    chosen = np.where(counts >= size, places, -1)
+    last = rising[chosen]
 
     is_in = values <= _limits(last)[rows]
     shape = tuple(near.shape)
@@ -203,7 +216,8 @@ def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
 def _limits(last: Float) -> Float:
     """Return up to which dissimilarities samples are as near as the last neighbor."""
     last = np.minimum(last, FAR)
-    return last + TIE * np.abs(last) + ROUNDING
+    reach = TIE * np.abs(last)
+    return last + reach + ROUNDING
 
 
 def _as_near(dissimilarities: Array, last: Array) -> Array:
@@ -215,7 +229,8 @@ def _as_near(dissimilarities: Array, last: Array) -> Array:
 def norms_in_feature_space(self_similarity: Array) -> Array:
     """Return the roots of self-similarities, infinite if one is similar to nothing."""
     xp = namespace(self_similarity)
-    return xp.sqrt(xp.where(self_similarity > 0, self_similarity, float("inf")))
+    positive = xp.where(self_similarity > 0, self_similarity, float("inf"))
+    return xp.sqrt(positive)
 
 
 def dissimilarities_from(similarities: Array, unit: float = 1.0) -> Array:
@@ -240,9 +255,11 @@ def count_components(
         [samples[ends] for ends in each.members.nonzero()]
         for each, samples in neighborhoods
     ]
-    rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
+    pairs = zip(*edges, strict=True)
+    rows, columns = (np.concatenate(parts) for parts in pairs)
     links = np.ones(len(rows), bool)
-    graph = scipy.sparse.coo_array((links, (rows, columns)), (n_samples, n_samples))
+    shape = (n_samples, n_samples)
+    graph = scipy.sparse.coo_array((links, (rows, columns)), shape)
     return int(connected_components(graph, directed=False)[0])
 
 
@@ -251,14 +268,17 @@ def find_training_samples(
 ) -> np.ndarray:
     """Return which training samples new ones are, by equal rows; -1 for none."""
     known = list(_hashes(list(training_views.values())))
-    indices = {key: index for index, key in reversed(list(enumerate(known)))}
+    numbered = reversed(list(enumerate(known)))
+    indices = {key: index for index, key in numbered}
     keys = _hashes([new_views[name] for name in training_views])
-    return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
+    found = (indices.get(key, -1) for key in keys)
+    return np.fromiter(found, np.int64)
 
 
 def _hashes(views: Sequence[Array]) -> Iterator[int]:
     """Yield a hash of every sample's rows, the same for equal numbers."""
     n_columns = sum(view.shape[1] for view in views)
     for part in row_ranges(views[0].shape[0], n_columns, None, BLOCK_ROWS):
-        rows = np.hstack([to_host(dense_rows(select(view, part))) for view in views])
+        blocks = [to_host(dense_rows(select(view, part))) for view in views]
+        rows = np.hstack(blocks)
         yield from (hash(row.tobytes()) for row in rows + 0.0)  # -0 becomes 0

@@ -109,8 +109,10 @@ class LogTfIdf(Preparation):
         if issparse(view):
             counts = count_nonzero(view.maximum(0), axis=0)
         else:
-            counts = to_host(xp.sum(xp.astype(view > 0, xp.float64), axis=0))
-        rarity = np.log((1 + view.shape[0]) / (1 + counts)) + 1
+            is_there = xp.astype(view > 0, xp.float64)
+            counts = to_host(xp.sum(is_there, axis=0))
+        n_rows = 1 + view.shape[0]
+        rarity = np.log(n_rows / (1 + counts)) + 1
         unit = float(np.median(positive)) if positive.size else 1.0
         return cls(unit, rarity)
 
@@ -133,18 +135,22 @@ class SquareRootsOfShares(Preparation):
         xp = namespace(rows)
         rows = entrywise(nonnegative, rows)
         if issparse(rows):
-            sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
+            found = rows.sum(axis=1, dtype=np.float64)
+            sums = np.asarray(found).reshape(-1)
         else:
             sums = xp.sum(rows, axis=1, dtype=xp.float64)
-        return entrywise(xp.sqrt, divide_rows(rows, xp.where(sums > 0, sums, 1.0)))
+        divisors = xp.where(sums > 0, sums, 1.0)
+        return entrywise(xp.sqrt, divide_rows(rows, divisors))
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
     """Return the deviations of columns, clipped at limits (2, d); zero if constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         if issparse(view):
-            deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
-            largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
+            moments = mean_variance_axis(view.astype(np.float64), axis=0)
+            deviations = np.sqrt(moments[1])
+            extremes = np.abs(min_max_axis(view, axis=0))
+            largest = np.max(extremes, axis=0)
         else:
             xp = namespace(view)
             rows = astype(view, "float64")
@@ -175,7 +181,9 @@ class ScaleColumns(Preparation):
         """Learn the factor of every column, one for constant columns."""
         spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
-        return cls(1 / np.where((spreads > 0) & np.isfinite(spreads), spreads, 1.0))
+        is_usable = (spreads > 0) & np.isfinite(spreads)
+        divisors = np.where(is_usable, spreads, 1.0)
+        return cls(1 / divisors)
 
     def apply(self, rows: Array) -> Array:
         """Return rows with scaled columns."""
@@ -197,7 +205,8 @@ class Robust(ScaleColumns):
     @staticmethod
     def spreads(view: Array) -> Float:
         """Return distances between quartiles, in those of a normal distribution."""
-        low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
+        rows = sampled_rows(view)
+        low, high = np.quantile(rows, (0.25, 0.75), axis=0)
         return (high - low) / 1.349
 
 
@@ -244,12 +253,14 @@ def skewness(rows: Float) -> tuple[float, float]:
     fewest_rows = 10
     if len(rows) < fewest_rows or rows.min(initial=0) < 0:
         return 0.0, 0.0
-    varying = rows[:, np.ptp(rows, axis=0) > 0]
+    ranges = np.ptp(rows, axis=0)
+    varying = rows[:, ranges > 0]
     if not varying.shape[1]:
         return 0.0, 0.0
 
     before = np.median(skew(varying, axis=0))
-    after = np.median(skew(np.log2(varying + 1), axis=0))
+    logarithms = np.log2(varying + 1)
+    after = np.median(skew(logarithms, axis=0))
     return float(before), float(after)
 
 
@@ -264,7 +275,8 @@ class LimitColumnScale(ScaleColumns):
         deviations = column_deviations(view)
         most = 0.0
         if deviations.any():
-            most = 2 * float(np.median(deviations[deviations > 0]))
+            positive = deviations[deviations > 0]
+            most = 2 * float(np.median(positive))
         if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
             return Preparation()
         return cls(most / np.maximum(deviations, most))
@@ -287,13 +299,15 @@ class LinkedToItself(Preparation):
     def apply_to_training(self, view: Array) -> Array:
         """Return links with a diagonal."""
         if issparse(view):
-            largest = view.max(axis=1).toarray().reshape(-1)
+            rows = view.max(axis=1)
+            largest = rows.toarray().reshape(-1)
             change = np.where(largest > 0, largest, 1.0) - view.diagonal()
             return as_csr(view + diags_array(change, dtype=view.dtype))
         xp = namespace(view)
         links = copy_array(view)
         largest = xp.max(links, axis=1)
-        set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
+        own = xp.where(largest > 0, largest, xp.ones_like(largest))
+        set_diagonal(links, own)
         return links
 
 
@@ -310,7 +324,8 @@ class Preprocessed(Preparation):
         try:
             fitted = clone(transformer).fit(arrays_to_host(view))
             preprocessed = cls(fitted, Preparation())
-            shape = tuple(preprocessed.transform(view[:1, :]).shape)
+            first = preprocessed.transform(view[:1, :])
+            shape = tuple(first.shape)
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"View {name!r}, preprocess={transformer!r}: {error}"
@@ -373,10 +388,13 @@ def is_one_hot(rows: Float) -> bool:
     # A group may end at a column up to which all rows have as many ones as there are
     # groups.
     ones = np.cumsum(rows > 0, axis=1)
-    ends = np.flatnonzero((ones == ones[0]).all(axis=0))
+    is_whole = (ones == ones[0]).all(axis=0)
+    ends = np.flatnonzero(is_whole)
     end = -1
-    for group in range(1, int(ones[0, -1]) + 1):
-        choices = ends[(ones[0, ends] == group) & (ends >= end + 2)]
+    n_groups = int(ones[0, -1])
+    for group in range(1, n_groups + 1):
+        is_in_group = ones[0, ends] == group
+        choices = ends[is_in_group & (ends >= end + 2)]
         if not len(choices):
             return False
         end = choices[0]
@@ -385,7 +403,8 @@ def is_one_hot(rows: Float) -> bool:
 
 def sampled_indices(view: Array) -> np.ndarray:
     """Return indices of at most 1,000 rows of a view to learn from, always the same."""
-    fitting = 2**23 // max(1, view.shape[1])
+    width = max(1, view.shape[1])
+    fitting = 2**23 // width
     most = max(1, min(1_000, fitting))
     return some_rows(np.arange(view.shape[0]), most)
 

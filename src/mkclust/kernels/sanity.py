@@ -26,7 +26,8 @@ def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -
         spread = rows.max(axis=0) - rows.min(axis=0)
     # Values that differ by 16 roundings have hardly a digit left; equal ones may have
     # lost theirs if they are rounded coarsely.
-    lost = np.where(spread > 0, spread <= 16 * spacing, spacing > 1e-3)
+    may_be_lost = spread <= 16 * spacing
+    lost = np.where(spread > 0, may_be_lost, spacing > 1e-3)
     if not lost.any():
         return
     column = int(lost.argmax())
@@ -61,7 +62,8 @@ def _about_rows(view: ViewKernels) -> Iterator[str]:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         variances = sampled_rows(view.view).var(axis=0)
-        share = float(variances.max() / (variances.sum() or 1.0))
+        total = variances.sum() or 1.0
+        share = float(variances.max() / total)
     # It outweighs all others together, as one of two always does.
     if share > 0.5 and len(variances) > 2:
         yield (
@@ -87,7 +89,8 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
         some = select_points(points[formula.measure], samples)
         compared = view.measures[formula.measure].compare(some, some)
         entries = to_host(formula.entries(compared))
-        problems.append(_problem(entries[np.triu_indices(len(samples), 1)]))
+        upper = np.triu_indices(len(samples), 1)
+        problems.append(_problem(entries[upper]))
     if all(problems):
         many = ""
         if len(problems) > 1:

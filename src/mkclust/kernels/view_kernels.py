@@ -159,7 +159,8 @@ class ViewKernels:
         for formula in self.formulas:
             measure = self.measures[formula.measure]
             own = formula.entries(measure.compare_with_itself(prepared))
-            values.append(astype((1 - self.share) * own + self.share, precision))
+            mixed = (1 - self.share) * own + self.share
+            values.append(astype(mixed, precision))
         return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
@@ -169,7 +170,8 @@ class ViewKernels:
             each if self.measures[each.measure].is_similarity else each.measure
             for each in self.formulas
         ]
-        has_one_kernel = share < 1 and len(self.formulas) == 1
+        is_mixed = share < 1
+        has_one_kernel = is_mixed and len(self.formulas) == 1
         is_summed = has_one_kernel and not is_foreign(self.view)
         sums = np.zeros(self.view.shape[0]) if is_summed else None
         found = {
@@ -220,7 +222,8 @@ class ViewKernels:
             name = formula.measure
             own = points.get(name)
             known = (self.measures[name], own, own, shared[found], self.share)
-            kernels.append(ComputedKernel(formula, *known, diagonals[p], self.sums))
+            kernel = ComputedKernel(formula, *known, diagonals[p], self.sums)
+            kernels.append(kernel)
         return kernels
 
     def kernels_of_new(
@@ -330,7 +333,8 @@ def kernels_of(
     """
     source = _source_of(views, new)
     known = views[0].view
-    dense = [p for p, kernel in enumerate(source.kernels) if kernel.share < 1]
+    numbered = enumerate(source.kernels)
+    dense = [p for p, kernel in numbered if kernel.share < 1]
     if dense and on_the_fly:
         return source
 
@@ -367,7 +371,8 @@ def _source_of(
             kernels += view.kernels(precision)
     else:
         samples = None
-        if any(each is not None for view in views for each in view.neighborhoods):
+        given = (each is not None for view in views for each in view.neighborhoods)
+        if any(given):
             training = {view.name: view.view for view in views}
             samples = find_training_samples(new, training)
         for view in views:

@@ -29,7 +29,8 @@ def hstack(*blocks: Array) -> Array:
 
 def inner_products(products: Array, H: Array) -> Float:
     """Return ``Tr(H^T K_p H)`` for every kernel, from the products K_p H, (m, n, b)."""
-    return to_host(namespace(H).sum(products * H, axis=(1, 2)))
+    products_of_entries = products * H
+    return to_host(namespace(H).sum(products_of_entries, axis=(1, 2)))
 
 
 def products_of_rows(rows: Array) -> Float:
@@ -37,7 +38,8 @@ def products_of_rows(rows: Array) -> Float:
     products = np.empty((rows.shape[0],) * 2)
     # One product of such matrices takes three times as long.
     for p in range(len(products)):
-        with_others = to_host(rows[p:, :] @ rows[p, :])
+        others = rows[p:, :] @ rows[p, :]
+        with_others = to_host(others)
         products[p, p:] = with_others
         products[p:, p] = with_others
     return products
@@ -104,7 +106,8 @@ def has_cholesky(M: Array) -> bool:
     except (np.linalg.LinAlgError, RuntimeError):
         return False
     # Some libraries return NaN instead of raising.
-    return bool(xp.all(xp.isfinite(xp.linalg.diagonal(root))))
+    diagonal = xp.linalg.diagonal(root)
+    return bool(xp.all(xp.isfinite(diagonal)))
 
 
 def top_eigenpairs(
@@ -122,7 +125,8 @@ def top_eigenpairs(
         values, vectors = eigh(M)
     first = max(len(values) - count, 0)
     # Copies, for not every library takes arrays in reverse.
-    flipped = namespace(vectors).flip(vectors[:, first:], axis=1)
+    leading = vectors[:, first:]
+    flipped = namespace(vectors).flip(leading, axis=1)
     return values[first:][::-1].copy(), copy_array(flipped)
 
 
@@ -134,7 +138,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     times.
     """
     eps = rounding_of(X)
-    squares = to_host(namespace(X).sum(X * X, axis=0))
+    squares_on_device = namespace(X).sum(X * X, axis=0)
+    squares = to_host(squares_on_device)
     for _ in range(3):
         if against is not None:
             X = X - against @ (against.T @ X)
@@ -142,7 +147,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         left = np.diag(gram)
 
         # The rest of a column after the projection must exceed its rounding.
-        kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
+        least = (100 * eps) ** 2 * squares
+        kept = np.flatnonzero(left > least)
         if len(kept) < len(left):
             X = select(X, kept, 1)
             gram = gram[np.ix_(kept, kept)]
@@ -152,8 +158,10 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
             return X
 
         lengths = np.sqrt(left)[:, None]
-        mixing, largest = _inverse_root(gram / lengths / lengths.T, eps)
-        X = X @ to_device(mixing / lengths, X, precision_of(X))
+        scaled = gram / lengths / lengths.T
+        mixing, largest = _inverse_root(scaled, eps)
+        transform = to_device(mixing / lengths, X, precision_of(X))
+        X = X @ transform
         if largest < 30 and np.all(left > 0.1 * squares):
             break  # the projection removed little, so little of the rest is rounding
         squares = np.ones(X.shape[1])
@@ -171,7 +179,8 @@ def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
     if largest > 1e3:
         values, vectors = eigh(gram)
         some = values > 10 * len(values) * eps
-        root = vectors[:, some] / np.sqrt(values[some])
+        roots = np.sqrt(values[some])
+        root = vectors[:, some] / roots
     return root, largest
 
 
@@ -194,7 +203,8 @@ def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     n_kept = max(count, int((values > 0).sum()))
     values = values[:n_kept]
     vectors = vectors[:, :n_kept]
-    root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
+    roots = np.sqrt(np.maximum(values, 0))
+    root = vectors * to_device(roots, vectors)
     part = root @ root.T
     if is_foreign(M):
         # NumPy knows such a product to be symmetric; others round both sides.

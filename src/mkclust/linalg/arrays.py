@@ -78,7 +78,8 @@ def library_and_device(array: Any) -> str:
     """Return the names of the library and the device of an array."""
     if not is_foreign(array):
         return "NumPy"
-    library = namespace(array).__name__.removeprefix("array_api_compat.").split(".")[0]
+    name = namespace(array).__name__
+    library = name.removeprefix("array_api_compat.").split(".")[0]
     return f"{library} on {device(array)}"
 
 
@@ -139,7 +140,8 @@ def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     xp = namespace(like)
     target = device(like)
     if not (is_foreign(array) and namespace(array) is xp and device(array) == target):
-        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=target)
+        on_host = np.asarray(to_host(array, None), order="C")
+        array = xp.asarray(on_host, device=target)
     if dtype is None:
         return array
     return xp.astype(array, getattr(xp, dtype), copy=False)
@@ -193,7 +195,8 @@ def random_signs(shape: tuple[int, int], like: Any, dtype: str) -> Array:
     if options is not None:
         bits = namespace(like).randint(0, 2, shape, **options)
     else:
-        bits = np.random.default_rng(0).integers(0, 2, shape, dtype=np.int8)
+        rng = np.random.default_rng(0)
+        bits = rng.integers(0, 2, shape, dtype=np.int8)
     return 2 * to_device(bits, like, dtype) - 1
 
 
@@ -209,7 +212,8 @@ def _torch_random_options(
         return None
     import torch
 
-    state = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1)
+    words = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    state = int(words[0] >> 1)
     generator = torch.Generator(like.device).manual_seed(state)
     return {"generator": generator, "device": like.device}
 
@@ -233,14 +237,16 @@ def row_ranges(n: int, width: int, like: Any, fewest: int = 1) -> Iterator[slice
     On a host a slice stays in a core's cache; on a device starting a step takes long.
     """
     entries = 2**25 if is_foreign(like) else 2**15
-    return ranges(n, max(fewest, entries // max(1, width)))
+    height = entries // max(1, width)
+    return ranges(n, max(fewest, height))
 
 
 def pair_ranges(n: int, width: int, like: Any) -> Iterator[slice]:
     """Cut n rows of similarities into slices in which neighbors are looked for."""
     if is_foreign(like):
         return row_ranges(n, width, like, FEWEST_ROWS)
-    return ranges(n, max(FEWEST_ROWS, BLOCK_PAIRS // max(1, width)))
+    height = BLOCK_PAIRS // max(1, width)
+    return ranges(n, max(FEWEST_ROWS, height))
 
 
 def select(array: Array, index: Any, axis: int = 0) -> Array:
@@ -263,7 +269,8 @@ def set_diagonal(M: Array, values: Any) -> None:
         return
     xp = namespace(M)
     for rows in ranges(M.shape[0], 1024):  # squares along the diagonal
-        is_diagonal = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
+        size = rows.stop - rows.start
+        is_diagonal = xp.eye(size, dtype=xp.bool, device=device(M))
         new = values[rows] if is_foreign(values) else float(values)
         M[rows, rows] = xp.where(is_diagonal, new, M[rows, rows])
 
@@ -279,7 +286,8 @@ def rounding_of(array: Any) -> float:
     """Return the relative rounding of the number type of an array or a kernel."""
     if type(array) is np.ndarray and array.dtype == np.float64:
         return EPS
-    return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)
+    held = getattr(array, "like", array)
+    return float(namespace(held).finfo(array.dtype).eps)
 
 
 def astype(array: Any, dtype: str) -> Array:
@@ -296,7 +304,8 @@ def add_multiple(total: Array, array: Array, factor: float) -> None:
         total.add_(array, alpha=factor)
         return
     for rows in row_ranges(total.shape[0], total.shape[1], total):
-        total[rows, :] += factor * array[rows, :]
+        part = array[rows, :]
+        total[rows, :] += factor * part
 
 
 def detached(array: Array) -> Array:

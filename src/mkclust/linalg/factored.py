@@ -55,7 +55,8 @@ class FactoredMatrix:
     @property
     def is_thin(self) -> bool:
         """Whether a sparse product takes fewer steps than a dense one."""
-        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
+        n_inner = max(1, self.right.shape[0])
+        steps = self.left.nnz * self.right.nnz / n_inner
         # If a sparse product takes more than this share of the steps of a dense one,
         # factors are multiplied as dense matrices.
         sparse_steps = 1 / 50
@@ -73,7 +74,8 @@ class FactoredMatrix:
             matrix += factor * self.toarray()
             return
         product = (self.left @ self.right).tocoo()
-        matrix[product.row, product.col] += factor * product.data
+        added = factor * product.data
+        matrix[product.row, product.col] += added
 
     def diagonal(self) -> Float:
         """Return the diagonal of a square matrix, (n,)."""

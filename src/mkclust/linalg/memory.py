@@ -16,7 +16,8 @@ LITTLE = 16 * 2**20
 def available_bytes() -> int | None:
     """Return how much memory is free within control groups, None if not known."""
     limits = [_free_in_system(), *_free_in_groups()]
-    return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
+    known = (n_bytes for n_bytes in limits if n_bytes is not None)
+    return min(known, default=None)
 
 
 def in_units(n_bytes: int) -> str:

@@ -17,8 +17,10 @@ def largest(rows: Array, count: int) -> Array:
     """Return the largest entries of every row, falling, (n, count)."""
     xp = namespace(rows)
     if isinstance(rows, np.ndarray):
-        found = np.partition(rows, rows.shape[1] - count, axis=1)[:, -count:]
-        return np.sort(found, axis=1)[:, ::-1]
+        rest = rows.shape[1] - count
+        found = np.partition(rows, rest, axis=1)[:, -count:]
+        rising = np.sort(found, axis=1)
+        return rising[:, ::-1]
     if hasattr(xp, "topk"):  # torch: faster than to sort
         return xp.topk(rows, count, dim=1).values
     return xp.flip(xp.sort(rows, axis=1)[:, -count:], axis=1)
@@ -74,7 +76,8 @@ def _pieces(rows: Array, count: int) -> Array | None:
     fewest_pieces = 4
     if n_pieces < fewest_pieces * count:
         return None
-    return namespace(rows).reshape(rows[:, : n_pieces * PIECE], (n, PIECE, n_pieces))
+    whole = rows[:, : n_pieces * PIECE]
+    return namespace(rows).reshape(whole, (n, PIECE, n_pieces))
 
 
 def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -89,8 +92,10 @@ def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
 
 def true_at(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
     """Return a sparse array that is true in places given row by row."""
-    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
-    return scipy.sparse.csr_array((np.ones(len(rows), bool), columns, ends), shape)
+    numbers = np.arange(shape[0] + 1)
+    ends = np.searchsorted(rows, numbers)
+    marks = np.ones(len(rows), bool)
+    return scipy.sparse.csr_array((marks, columns, ends), shape)
 
 
 def entries_at(matrix: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

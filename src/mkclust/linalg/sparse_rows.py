@@ -79,7 +79,8 @@ def row_products(A: Array, B: Array) -> Array:
 def finite_rows(rows: Array) -> Array:
     """Return which rows have finite entries only."""
     if issparse(rows):
-        return _counts(rows, ~np.isfinite(rows.data)) == 0
+        is_finite = np.isfinite(rows.data)
+        return _counts(rows, ~is_finite) == 0
     xp = namespace(rows)
     return xp.all(xp.isfinite(rows), axis=1)
 
@@ -94,7 +95,9 @@ def zero_rows(rows: Array) -> np.ndarray:
 def _counts(rows: Any, flags: np.ndarray) -> np.ndarray:
     """Return how many of the entries that each sparse row holds are flagged."""
     counts = np.append(0, np.cumsum(flags))
-    return counts[rows.indptr[1:]] - counts[rows.indptr[:-1]]
+    ends = rows.indptr[1:]
+    starts = rows.indptr[:-1]
+    return counts[ends] - counts[starts]
 
 
 def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Array:

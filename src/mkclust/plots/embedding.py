@@ -93,14 +93,18 @@ class EmbeddingDisplay(Display):
         # The embedding is unique only up to a rotation, so signs are chosen by the
         # points.
         lengths = np.linalg.norm(self.embedding, axis=1, keepdims=True)
-        rows = self.embedding / np.where(lengths > 0, lengths, 1)
+        divisors = np.where(lengths > 0, lengths, 1)
+        rows = self.embedding / divisors
         vectors, values, _ = np.linalg.svd(
             rows - rows.mean(axis=0), full_matrices=False
         )
         coordinates = vectors * values
-        coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
+        signs = np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
+        coordinates *= signs
         # Rotations differ in the last digits, which t-SNE would enlarge.
-        return np.pad(np.round(coordinates, 12), ((0, 0), (0, max(2 - len(values), 0))))
+        n_lacking = max(2 - len(values), 0)
+        rounded = np.round(coordinates, 12)
+        return np.pad(rounded, ((0, 0), (0, n_lacking)))
 
     @property
     def is_map(self) -> bool:
@@ -119,8 +123,10 @@ class EmbeddingDisplay(Display):
 
         # As wide as scikit-learn begins; noise separates copies of a sample, and rows
         # on a line.
-        noise = np.random.default_rng(0).normal(scale=1e-5, size=plane.shape)
-        start = 1e-4 * plane / plane[:, 0].std() + noise
+        rng = np.random.default_rng(0)
+        noise = rng.normal(scale=1e-5, size=plane.shape)
+        spread = plane[:, 0].std()
+        start = 1e-4 * plane / spread + noise
         # About as many neighbors as a cluster has: more would mix small clusters.
         perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
         tsne = TSNE(
@@ -143,7 +149,8 @@ class EmbeddingDisplay(Display):
         """
         members = np.flatnonzero(self.labels == cluster)
         here = self.points[members]
-        distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
+        offsets = here - np.median(here, axis=0)
+        distances = np.linalg.norm(offsets, axis=1)
         return int(members[distances.argmin()])
 
     def _size(self) -> tuple[float, float]:
@@ -178,12 +185,16 @@ class EmbeddingDisplay(Display):
         clusters = list(self.sizes)
         k = len(self.sizes)
         n = sum(self.sizes.values())
-        colors = dict(zip(clusters, np.resize(PALETTE, k).tolist(), strict=True))
+        hues = np.resize(PALETTE, k).tolist()
+        colors = dict(zip(clusters, hues, strict=True))
         # In random order, so that no cluster is painted over by the next ones.
-        self.drawn_order = np.random.default_rng(0).permutation(len(self.points))
+        rng = np.random.default_rng(0)
+        self.drawn_order = rng.permutation(len(self.points))
         x, y = self.points[self.drawn_order].T
-        shades = [colors[label] for label in self.labels[self.drawn_order].tolist()]
-        size = float(np.clip(22_000 / max(len(x), 1), 3, 26))
+        shown = self.labels[self.drawn_order].tolist()
+        shades = [colors[label] for label in shown]
+        area = 22_000 / max(len(x), 1)
+        size = float(np.clip(area, 3, 26))
         dots = ax.scatter(x, y, size, shades, alpha=0.75, linewidths=0, gid="samples")
         dots.set_rasterized(len(x) > MAX_SAMPLES)
         ax.set(xticks=[], yticks=[])

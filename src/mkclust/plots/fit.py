@@ -34,7 +34,8 @@ def plot_fit(model: FittedModel, y: Any = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    heights = [max(3.6, 0.21 * min(len(model.weights_), 60) + 1.5), 5.4]
+    n_bars = min(len(model.weights_), 60)
+    heights = [max(3.6, 0.21 * n_bars + 1.5), 5.4]
     panels: Any = [["weights", "solver"], ["embedding", "embedding"]]
     if y is not None:
         panels[1] = ["embedding", "classes"]

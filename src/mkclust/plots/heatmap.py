@@ -113,8 +113,10 @@ class HeatmapDisplay(Display):
             for view, each in self.values.items()
         }
         drawn = sample_clusters(self.labels, self.max_samples)
-        rows = np.hstack([each[drawn] for each in self.values.values()])
-        self.samples = drawn[_order(np.nan_to_num(rows), self.labels[drawn])]
+        parts = [each[drawn] for each in self.values.values()]
+        rows = np.hstack(parts)
+        known = np.nan_to_num(rows)
+        self.samples = drawn[_order(known, self.labels[drawn])]
 
     @classmethod
     def _read(
@@ -142,11 +144,13 @@ class HeatmapDisplay(Display):
         parts = {name: parts[name] for name in parts if name not in unused} or parts
         values = {}
         features = {}
-        most = max(-(-n_features // len(parts)), 2)
+        per_view = -(-n_features // len(parts))
+        most = max(per_view, 2)
         for name, part in parts.items():
             seen = samples.observed[name]
             columns = _strongest(part, labels[seen], most)
-            values[name] = np.full((len(labels), len(columns)), np.nan)
+            shape = (len(labels), len(columns))
+            values[name] = np.full(shape, np.nan)
             values[name][seen] = _dense(part[:, columns])
             titles = samples.columns.get(name) or [
                 f"column {place}" for place in range(part.shape[1])
@@ -163,11 +167,13 @@ class HeatmapDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         rows = sum(map(len, self.features.values()))
-        return 9.6, 1.3 + 0.17 * (rows + len(self._bars()))
+        n_rows = rows + len(self._bars())
+        return 9.6, 1.3 + 0.17 * n_rows
 
     def _words(self) -> str:
         """Return what the rows and shades are, in words."""
-        features = count(sum(map(len, self.features.values())), "feature")
+        n_features = sum(map(len, self.features.values()))
+        features = count(n_features, "feature")
         some = ""
         known = int((self.labels >= 0).sum())
         if len(self.samples) < known:
@@ -200,7 +206,8 @@ class HeatmapDisplay(Display):
         legends = [self._draw_clusters(ax, labels)]
         top = BAR
         for name in self._bars():
-            ticks.append((top + BAR / 2, shorten(name, 24)))
+            middle_of_bar = top + BAR / 2
+            ticks.append((middle_of_bar, shorten(name, 24)))
             legends.append(self._draw_bar(ax, name, top))
             top += BAR
         top += SPACE
@@ -222,9 +229,11 @@ class HeatmapDisplay(Display):
                 **middle,
             )
             for place, feature in enumerate(self.features[view]):
-                ticks.append((top + place + 0.5, shorten(feature, 24)))
+                row = top + place + 0.5
+                ticks.append((row, shorten(feature, 24)))
             top = bottom + GAP
-        for border in np.flatnonzero(labels[1:] != labels[:-1]) + 1:
+        changes = np.flatnonzero(labels[1:] != labels[:-1])
+        for border in changes + 1:
             ax.axvline(border, color="white", linewidth=1.2)
         ax.set(
             xlim=(0, len(labels)),
@@ -232,7 +241,8 @@ class HeatmapDisplay(Display):
             xticks=[],
         )
         ax.set_yticks([place for place, _ in ticks])
-        ax.set_yticklabels([word for _, word in ticks], fontsize=7, parse_math=False)
+        words = [word for _, word in ticks]
+        ax.set_yticklabels(words, fontsize=7, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
         set_titles(ax, "What sets the clusters apart, sample by sample", pad=18)
@@ -247,7 +257,8 @@ class HeatmapDisplay(Display):
             places = np.flatnonzero(labels == cluster)
             if len(places) < len(labels) / 40:
                 continue
-            room = max(len(places) * 60 // len(labels), 3)
+            share = len(places) * 60 // len(labels)
+            room = max(share, 3)
             name = title_of(cluster, self.names, room)
             middle: dict[str, Any] = {
                 "ha": "center",
@@ -271,20 +282,23 @@ class HeatmapDisplay(Display):
         column = self.annotation[name].iloc[self.samples]
         levels = _levels(self.annotation[name])
         if levels:
-            known = column.map(dict(zip(levels, _colors_of(levels), strict=True)))
+            pairs = zip(levels, _colors_of(levels), strict=True)
+            known = column.map(dict(pairs))
             colors = known.astype(object).where(column.notna(), MISSING_COLOR).tolist()
             _draw_colors(ax, colors, top)
             return _Legend(name, _colors_of(levels), [f"{each}" for each in levels])
         numbers = column.to_numpy(float)
         low, high = np.nanmin(numbers), np.nanmax(numbers)
         shades = LinearSegmentedColormap.from_list("numbers", list(NUMBER_COLORS))
-        shares = (numbers - low) / max(high - low, np.finfo(float).tiny)
+        span = max(high - low, np.finfo(float).tiny)
+        shares = (numbers - low) / span
         colors = [
             to_hex(shades(share)) if np.isfinite(share) else MISSING_COLOR
             for share in shares
         ]
         _draw_colors(ax, colors, top)
-        return _Legend(name, list(NUMBER_COLORS), [f"{low:.3g}", f"{high:.3g}"])
+        limits = [f"{low:.3g}", f"{high:.3g}"]
+        return _Legend(name, list(NUMBER_COLORS), limits)
 
     def _draw_view(self, ax: Any, values: Float, top: float, bottom: float) -> Any:
         """Draw the features of a view."""
@@ -381,10 +395,13 @@ def _standardized(values: Float) -> Float:
     """Return columns with the mean zero and the deviation one, NaN as it is."""
     known = np.isfinite(values)
     counts = np.maximum(known.sum(axis=0), 1)
-    means = np.where(known, values, 0).sum(axis=0) / counts
+    filled = np.where(known, values, 0)
+    means = filled.sum(axis=0) / counts
     centered = np.where(known, values - means, 0)
-    deviations = np.sqrt((centered**2).sum(axis=0) / counts)
-    scaled = centered / np.where(deviations > 0, deviations, 1)
+    squares = (centered**2).sum(axis=0)
+    deviations = np.sqrt(squares / counts)
+    divisors = np.where(deviations > 0, deviations, 1)
+    scaled = centered / divisors
     return np.where(known, scaled, np.nan)
 
 
@@ -394,10 +411,12 @@ def _strongest(part: Any, labels: np.ndarray, most: int) -> list[int]:
     k = len(differences)
     best: list[list[int]] = [[] for _ in range(k)]
     taken: set[int] = set()
-    orders = np.argsort(-np.abs(differences), axis=1, kind="stable").tolist()
+    strengths = np.abs(differences)
+    orders = np.argsort(-strengths, axis=1, kind="stable").tolist()
     while len(taken) < min(most, part.shape[1]):
         for cluster, order in enumerate(orders):
-            column = next((c for c in order if c not in taken), None)
+            free = (c for c in order if c not in taken)
+            column = next(free, None)
             if column is not None and len(taken) < most:
                 best[cluster].append(column)
                 taken.add(column)
@@ -409,12 +428,15 @@ def _differences(part: Any, labels: np.ndarray) -> Float:
     known = np.flatnonzero(labels >= 0)
     clusters, places = np.unique(labels[known], return_inverse=True)
     shape = (len(clusters), len(known))
-    members = csr_array((np.ones(len(known)), (places, np.arange(len(known)))), shape)
+    positions = np.arange(len(known))
+    members = csr_array((np.ones(len(known)), (places, positions)), shape)
     values = part[known]
     if issparse(values):
         filled = csr_array(values)
-        counts = np.repeat(members.sum(axis=1)[:, None], values.shape[1], axis=1)
-        squares = np.asarray((members @ (filled * filled)).todense())
+        sizes = members.sum(axis=1)
+        counts = np.repeat(sizes[:, None], values.shape[1], axis=1)
+        sums_of_squares = members @ (filled * filled)
+        squares = np.asarray(sums_of_squares.todense())
         sums = np.asarray((members @ filled).todense())
     else:
         standard = _standardized(np.asarray(values, dtype=float))
@@ -423,17 +445,21 @@ def _differences(part: Any, labels: np.ndarray) -> Float:
         squares = members @ np.nan_to_num(standard) ** 2
     n, total = counts.sum(axis=0), sums.sum(axis=0)
     inside = sums / np.maximum(counts, 1)
-    outside = (total - sums) / np.maximum(n - counts, 1)
-    variance = squares.sum(axis=0) / np.maximum(n, 1) - (total / np.maximum(n, 1)) ** 2
+    n_outside = np.maximum(n - counts, 1)
+    outside = (total - sums) / n_outside
+    mean = total / np.maximum(n, 1)
+    variance = squares.sum(axis=0) / np.maximum(n, 1) - mean**2
     within = (
         variance
         - counts * (n - counts) / np.maximum(n, 1) ** 2 * (inside - outside) ** 2
     )
-    spread = np.sqrt(np.maximum(within, 1e-4 * np.maximum(variance, 0)))
+    least = 1e-4 * np.maximum(variance, 0)
+    spread = np.sqrt(np.maximum(within, least))
     found = np.divide(
         inside - outside, spread, out=np.zeros_like(inside), where=spread > 0
     )
-    return np.where((counts > 0) & (counts < n), found, 0.0)
+    is_between = (counts > 0) & (counts < n)
+    return np.where(is_between, found, 0.0)
 
 
 def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
@@ -441,10 +467,13 @@ def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
     found = []
     for cluster in np.unique(labels):
         own = np.flatnonzero(labels == cluster)
-        centered = rows[own] - rows[own].mean(axis=0)
+        mean = rows[own].mean(axis=0)
+        centered = rows[own] - mean
         _, _, directions = np.linalg.svd(centered, full_matrices=False)
-        main = directions[0] * np.sign(directions[0][np.abs(directions[0]).argmax()])
-        found.append(own[np.argsort(centered @ main, kind="stable")])
+        largest = np.abs(directions[0]).argmax()
+        main = directions[0] * np.sign(directions[0][largest])
+        order = np.argsort(centered @ main, kind="stable")
+        found.append(own[order])
     return np.concatenate(found)
 
 
@@ -466,4 +495,5 @@ def _read_annotation(model: FittedModel, given: Any) -> pd.DataFrame | None:
             )
         return frame.reset_index(drop=True)
     rows = match_rows(frame.index, pd.Index(ids), "annotation")
-    return frame.set_axis(range(len(frame))).reindex(rows).reset_index(drop=True)
+    numbered = frame.set_axis(range(len(frame)))
+    return numbered.reindex(rows).reset_index(drop=True)

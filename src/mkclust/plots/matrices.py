@@ -50,12 +50,14 @@ class AgreementDisplay(Display):
         return {"kernel_names": shared.names, **arrays, **options}
 
     def _size(self) -> tuple[float, float]:
-        side = max(3.6, min(0.45 * len(self.kernel_names) + 2.1, 12.0))
+        wanted = 0.45 * len(self.kernel_names) + 2.1
+        side = max(3.6, min(wanted, 12.0))
         return side + 0.5, side
 
     def _words(self) -> str:
         """Return how much any two views share, in words."""
-        pairs = np.asarray(self.alignments)[~np.eye(len(self.kernel_names), dtype=bool)]
+        is_pair = ~np.eye(len(self.kernel_names), dtype=bool)
+        pairs = np.asarray(self.alignments)[is_pair]
         brackets = " In brackets: views that are not used."
         if np.all(self.weights):
             brackets = ""
@@ -81,7 +83,8 @@ class AgreementDisplay(Display):
         for label in ax.get_xticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
         if not ax.texts:
-            ax.figure.colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
+            bar.outline.set_visible(False)
         note = "in brackets: not used"
         if np.all(self.weights):
             note = ""
@@ -122,19 +125,25 @@ class ClassesDisplay(Display):
         labels = to_host(self.labels, None)
         y = to_host(self.y, None)
         # Classes of several types have no order, so that they cannot be sorted.
-        codes, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
-        table = pd.crosstab(labels[labels >= 0], codes).set_axis(classes, axis=1)
+        known = y[labels >= 0]
+        codes, classes = pd.factorize(known, use_na_sentinel=False)
+        clusters = labels[labels >= 0]
+        table = pd.crosstab(clusters, codes).set_axis(classes, axis=1)
         counts = table.to_numpy()
-        order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
+        largest = counts.max(axis=0)
+        order = np.lexsort((-largest, counts.argmax(axis=0)))
         self.counts = table.rename_axis(index=None).iloc[:, order]
 
     def _size(self) -> tuple[float, float]:
         k, c = (min(size, 40) for size in self.counts.shape)
-        return max(4.5, 0.35 * c + 2.0), max(3.5, 0.3 * k + 1.5)
+        width = 0.35 * c + 2.0
+        height = 0.3 * k + 1.5
+        return max(4.5, width), max(3.5, height)
 
     def _words(self) -> str:
         """Return how clusters and classes match, in words."""
-        largest = self.counts.max(axis=1).sum() / self.counts.to_numpy().sum()
+        n_largest = self.counts.max(axis=1).sum()
+        largest = n_largest / self.counts.to_numpy().sum()
         return (
             f"Shades are shares of a class. {largest:.0%} of the samples are of the "
             "most frequent class of their cluster."
@@ -185,14 +194,17 @@ class DescriptionDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         d, k = self.differences.shape
-        return min(3.6 + 0.5 * max(k, 3), 16.0), min(1.7 + 0.25 * max(d, 4), 24.0)
+        width = 3.6 + 0.5 * max(k, 3)
+        height = 1.7 + 0.25 * max(d, 4)
+        return min(width, 16.0), min(height, 24.0)
 
     def _words(self) -> str:
         """Return what the shades mean, in words."""
         if np.isnan(self.differences).all():
             return "No feature stands out."
         largest = np.nanargmax(np.abs(self.differences))
-        row, cluster = map(int, np.unravel_index(largest, self.differences.shape))
+        place = np.unravel_index(largest, self.differences.shape)
+        row, cluster = map(int, place)
         return (
             "Blue is above the rest, orange below. The largest difference, "
             f"{self.differences[row, cluster]:+.1f} standard deviations, is that of "
@@ -260,7 +272,8 @@ class ViewSeparationDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         wide = 2.6 + 0.52 * max(len(self.pairs), 4)
-        return min(wide, 16.0), 1.4 + 0.32 * max(len(self.views), 2)
+        height = 1.4 + 0.32 * max(len(self.views), 2)
+        return min(wide, 16.0), height
 
     def _words(self) -> str:
         """Return what the numbers mean, in words."""
@@ -333,7 +346,8 @@ def _draw_matrix(
     ):
         red, green, blue, _ = image.to_rgba(value)
         color = "white"
-        if 0.3 * red + 0.6 * green + 0.1 * blue > 0.55:
+        brightness = 0.3 * red + 0.6 * green + 0.1 * blue
+        if brightness > 0.55:
             color = INK
 
         text = cells[row][column]

@@ -48,7 +48,8 @@ class CriticalDifferenceDisplay(Display):
         self.ranks = np.asarray(self.ranks, dtype=float)
 
     def _size(self) -> tuple[float, float]:
-        return 6.8, 1.6 + 0.13 * len(self.ranks) + 0.09 * len(self.groups())
+        height = 1.6 + 0.13 * len(self.ranks)
+        return 6.8, height + 0.09 * len(self.groups())
 
     def _words(self) -> str:
         """Return which method is the best, and what the bars mean."""
@@ -64,14 +65,16 @@ class CriticalDifferenceDisplay(Display):
         rising = np.sort(self.ranks)
         found = list[tuple[float, float]]()
         for first in rising:
-            last = rising[rising - first < self.critical_difference].max()
+            are_equal = rising - first < self.critical_difference
+            last = rising[are_equal].max()
             if last > first and (not found or last > found[-1][1]):
                 found.append((float(first), float(last)))
         return found
 
     def _draw(self, ax: Any) -> None:
         """Draw the axis, the critical difference, the bars and the names."""
-        highest = max(2, int(np.ceil(self.ranks.max())))
+        largest = int(np.ceil(self.ranks.max()))
+        highest = max(2, largest)
         ax.set_axis_off()
         ax.plot([1, highest], [0, 0], color=INK, linewidth=1)
         for rank in range(1, highest + 1):
@@ -97,14 +100,18 @@ class CriticalDifferenceDisplay(Display):
         order = np.argsort(self.ranks, kind="stable")
         n = len(order)
         n_left = -(-n // 2)
-        top = -BAR_STEP * len(self.groups()) - NAMES_BELOW
-        sides = {"right": (order[:n_left], 1), "left": (order[n_left:][::-1], highest)}
+        n_bars = len(self.groups())
+        top = -BAR_STEP * n_bars - NAMES_BELOW
+        right = (order[:n_left], 1)
+        left = (order[n_left:][::-1], highest)
+        sides = {"right": right, "left": left}
         for alignment, (methods, end) in sides.items():
             for row, method in enumerate(methods):
                 rank = self.ranks[method]
                 height = top - row
                 line = {"color": FAINT, "linewidth": 0.8, "zorder": 1}
-                ax.plot([rank, rank, end], [0, height, height], **line)
+                across = [rank, rank, end]
+                ax.plot(across, [0, height, height], **line)
                 side = {"right": -1, "left": 1}[alignment]
                 ax.annotate(
                     f"{shorten(self.names[method], 34)} ({rank:.2f})",

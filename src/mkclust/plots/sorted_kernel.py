@@ -71,7 +71,8 @@ class SortedKernelDisplay(Display):
         samples = anchors[sample_clusters(labels[anchors], max_samples)]
         kernel = to_host(model.mixed_kernel(X, samples))
         same = labels[samples][:, None] == labels[samples]
-        order = np.lexsort((-(kernel * same).sum(axis=1), labels[samples]))
+        similarity = (kernel * same).sum(axis=1)
+        order = np.lexsort((-similarity, labels[samples]))
         note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
         n = sum(sizes.values())
         if len(samples) < n:
@@ -88,7 +89,8 @@ class SortedKernelDisplay(Display):
         """Return the mean similarities within and between clusters, in words."""
         same = self.labels[:, None] == self.labels
         pairs = ~np.eye(len(same), dtype=bool)
-        if not (same & pairs).any() or same.all():
+        has_pairs = (same & pairs).any()
+        if not has_pairs or same.all():
             return "Similarities of the samples, sorted by cluster."
         within = self.kernel[same & pairs].mean()
         between = self.kernel[~same].mean()
@@ -101,7 +103,8 @@ class SortedKernelDisplay(Display):
         """Draw similarities as shades, with lines between the clusters."""
         s = len(self.labels)
         sizes = self.sizes or {}
-        starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
+        changes = self.labels[1:] != self.labels[:-1]
+        starts = np.flatnonzero(np.r_[True, changes])
         ends = np.r_[starts[1:], s]
         # A few entries, such as those of samples with themselves, would take all
         # shades.

@@ -85,7 +85,8 @@ class Display:
             raise TypeError(
                 f"{type(model).__name__}: pass a fitted clusterer of mkclust"
             )
-        return cls(**cls._read(model, X, **options)).plot(ax)
+        read = cls._read(model, X, **options)
+        return cls(**read).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw in given axes, or in those of a new figure; return the display."""

@@ -59,7 +59,8 @@ class ClusterTreeDisplay(Display):
         """
         known = [int(k) for k in result.k_values]
         if k_values is None:
-            order = np.argsort(-np.asarray(result.scores), kind="stable")
+            scores = np.asarray(result.scores)
+            order = np.argsort(-scores, kind="stable")
 
             # Without numbers of their own, trees have up to so many levels.
             most_levels = 6
@@ -80,14 +81,16 @@ class ClusterTreeDisplay(Display):
         for level in range(1, len(self.labels)):
             above, below = self.labels[level - 1 : level + 1]
             both = (above >= 0) & (below >= 0)
-            flow = np.zeros((len(sizes[level - 1]), len(sizes[level])), int)
+            shape = (len(sizes[level - 1]), len(sizes[level]))
+            flow = np.zeros(shape, int)
             np.add.at(flow, (above[both], below[both]), 1)
             found.append(flow)
         return found
 
     def _size(self) -> tuple[float, float]:
         widest = max(len(each) for each in self.sizes())
-        return min(5.0 + 0.25 * widest, 11.0), 1.0 + 0.9 * len(self.labels)
+        width = 5.0 + 0.25 * widest
+        return min(width, 11.0), 1.0 + 0.9 * len(self.labels)
 
     def _words(self) -> str:
         return (
@@ -106,7 +109,8 @@ class ClusterTreeDisplay(Display):
                 places[level + 1] = _in_order(places[level] @ flow, flow.sum(axis=0))
             for level in reversed(range(len(flows))):
                 flow = flows[level]
-                places[level] = _in_order(flow @ places[level + 1], flow.sum(axis=1))
+                wanted = flow @ places[level + 1]
+                places[level] = _in_order(wanted, flow.sum(axis=1))
         return places
 
     def _colors(self) -> list[list[int]]:
@@ -120,7 +124,8 @@ class ClusterTreeDisplay(Display):
                 children = np.flatnonzero(parents == parent)
                 if len(children):
                     own[children[flow[parent, children].argmax()]] = color
-            unused = (c for c in range(2 * flow.shape[1]) if c not in own)
+            numbers = range(2 * flow.shape[1])
+            unused = (c for c in numbers if c not in own)
             colors.append([next(unused) if color < 0 else color for color in own])
         return colors
 
@@ -140,7 +145,8 @@ class ClusterTreeDisplay(Display):
 
     def _draw_edges(self, ax: Any, level: int, flow: np.ndarray) -> None:
         """Draw where the clusters of the next level come from."""
-        shares = flow / np.maximum(flow.sum(axis=0), 1)
+        totals = np.maximum(flow.sum(axis=0), 1)
+        shares = flow / totals
         above, below = self.positions_[level : level + 2]
         # The width of an edge that holds all samples of a cluster, in points.
         widest = 5.0
@@ -171,7 +177,8 @@ class ClusterTreeDisplay(Display):
         areas = np.maximum(whole * counts / total, smallest)
         # As wide as there is room for.
         areas *= min(1.0, 12.0 / len(counts))
-        colors = [PALETTE[c % len(PALETTE)] for c in self._colors()[level]]
+        own = self._colors()[level]
+        colors = [PALETTE[c % len(PALETTE)] for c in own]
         ax.scatter(
             places,
             np.full(len(places), -level),
@@ -190,7 +197,8 @@ class ClusterTreeDisplay(Display):
                     "fontsize": 7,
                 }
                 offset: dict[str, Any] = {"textcoords": "offset points"}
-                below = (0, -3 - np.sqrt(areas.max() / np.pi))
+                radius = np.sqrt(areas.max() / np.pi)
+                below = (0, -3 - radius)
                 words["bbox"] = {"pad": 0.5, "color": "white", "alpha": 0.7}
                 ax.annotate(
                     str(count),

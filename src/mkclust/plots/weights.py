@@ -71,12 +71,14 @@ class KernelWeightsDisplay(Display):
         return {"kernel_names": model.kernel_names_, **learned, **words, **options}
 
     def _size(self) -> tuple[float, float]:
-        return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
+        n_bars = min(len(self.weights), MAX_NAMED)
+        return 6.2, max(2.8, 0.21 * n_bars + 1.5)
 
     def _words(self) -> str:
         """Return which view has the largest weight, in words."""
         largest = np.nanmax(self.weights)
-        holders = np.asarray(self.kernel_names, object)[largest - self.weights < 5e-4]
+        is_largest = largest - self.weights < 5e-4
+        holders = np.asarray(self.kernel_names, object)[is_largest]
         known = self.alignments[np.isfinite(self.alignments)]
         run = ""
         if len(known):
@@ -101,7 +103,8 @@ class KernelWeightsDisplay(Display):
             (self.weights, np.nanmax(self.weights), ORANGE, -1, 3),
             (self.alignments, 1.0, BLUE, 1, 2),
         ):
-            ends = side * np.clip(np.nan_to_num(values / (top or 1)), 0, 1)
+            shares = np.nan_to_num(values / (top or 1))
+            ends = side * np.clip(shares, 0, 1)
             ax.barh(rows, ends, height=0.68, color=color)
             for row in rows[::every]:
                 ax.annotate(

@@ -183,10 +183,12 @@ def _read(
             f"{len(names)} names for {total} kernels: give each one a name"
         )
     names = [str(name) for name in names]
-    labels = [describe(p, name) for p, name in enumerate(names)]
+    numbered = enumerate(names)
+    labels = [describe(p, name) for p, name in numbered]
     observed: list[np.ndarray | None] = [None] * total
     if samples.missing is not None:
-        observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
+        lacking = samples.missing.T
+        observed = [np.flatnonzero(~lacks) for lacks in lacking]
 
     given = []
     first = 0
@@ -214,7 +216,8 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
     if streamed is None and psd == "error" and stored:
         # Solvers form one matrix of the size of a kernel: with what must be copied to
         # compute with them, kernels may take 2 GiB, or a quarter of the memory.
-        largest = min(2 * 2**30, 0.25 * (available_bytes() or np.inf))
+        free = available_bytes() or np.inf
+        largest = min(2 * 2**30, 0.25 * free)
         streamed = _bytes_needed(stored) > largest
     if streamed:
         return [_streamed(part) for part in parts]
@@ -250,7 +253,8 @@ def _bytes_needed(stored: list[Any]) -> int:
     total = 0
     largest = 0
     for part in stored:
-        size = 8 * part.shape[-1] ** 2
+        width = part.shape[-1]
+        size = 8 * width**2
         largest = max(largest, size)
         is_mapped = isinstance(part, np.memmap)
         if not is_mapped or part.dtype not in (np.float64, np.float32):

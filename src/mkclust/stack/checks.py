@@ -101,15 +101,18 @@ def row_sums(matrix: Array, label: str) -> Array:
     """Return the row sums in float64, having made sure that every entry is finite."""
     if is_foreign(matrix):
         xp = namespace(matrix)
-        parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in _row_blocks(matrix)]
+        blocks = _row_blocks(matrix)
+        parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in blocks]
         sums = xp.concat([zeros((0,), matrix), *parts])
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             if type(matrix) is np.ndarray and matrix.dtype == np.float64:
                 sums = matrix @ np.ones(matrix.shape[1])  # on all threads
             else:
-                sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
-    if not bool(namespace(sums).all(namespace(sums).isfinite(sums))):
+                found = matrix.sum(axis=1, dtype=np.float64)
+                sums = np.asarray(found).reshape(-1)
+    xp_of_sums = namespace(sums)
+    if not bool(xp_of_sums.all(xp_of_sums.isfinite(sums))):
         raise nonfinite_error(_row_blocks(matrix), label)
     return sums
 
@@ -217,7 +220,8 @@ def learn_centering(
     if not center:
         # An indefinite kernel may have a zero diagonal and other nonzero entries.
         sizes = xp.abs(diagonal) + xp.abs(row_means)
-    if float(xp.mean(xp.abs(sizes))) <= 1e3 * kernel.precision * typical:
+    average = float(xp.mean(xp.abs(sizes)))
+    if average <= 1e3 * kernel.precision * typical:
         size = 0.0
         if center:
             size = typical
@@ -230,8 +234,10 @@ def learn_scale(
 ) -> Array:
     """Return the scale that makes a diagonal one, or raise and name the samples."""
     xp = namespace(lengths)
-    rounding = 10 * kernel.precision * float(xp.mean(xp.abs(kernel.diagonal())))
-    is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
+    average = float(xp.mean(xp.abs(kernel.diagonal())))
+    rounding = 10 * kernel.precision * average
+    short = 1e-10 * float(xp.mean(lengths))
+    is_empty = lengths <= max(short, rounding)
     if bool(xp.any(is_empty)):
         found = np.flatnonzero(to_host(is_empty, None))
         if numbers is not None:
@@ -300,18 +306,21 @@ def refuse_distances(kernel: Kernel, label: str) -> None:
     diagonal = kernel.diagonal()
     xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
-    samples = np.random.default_rng(0).choice(n, min(n, 128), replace=False)
+    count = min(n, 128)
+    samples = np.random.default_rng(0).choice(n, count, replace=False)
     samples = np.sort(samples)
 
     # Most kernels have a diagonal, which two rows are enough to see.
     two_rows = to_host(kernel.rows(samples[:2]))
     # The largest self-distance by rounding, as a share of the other distances.
     self_distance = 1e-2
-    if largest_self > 2 * self_distance * float(np.abs(two_rows).max()):
+    largest = float(np.abs(two_rows).max())
+    if largest_self > 2 * self_distance * largest:
         return
 
     D = to_host(kernel.rows(samples))[:, samples]
-    apart = D[~np.eye(len(D), dtype=bool)]
+    is_self = np.eye(len(D), dtype=bool)
+    apart = D[~is_self]
     rounding = self_distance * float(np.median(apart))
     is_hollow = largest_self <= rounding and apart.min() >= -rounding
     # With more zeros it is a graph: only duplicates are at distance zero.
@@ -338,9 +347,12 @@ def _leading_eigenvalues_are_negative(D: Float) -> bool:
     values = values - values.mean()
     # For a matrix of independent noise, the standard deviation of this skewness is
     # sqrt(6) n^-1.5.
-    size = max(np.sum(values**2), np.finfo(float).tiny)
-    skewness = np.sum(values**3) / size**1.5
-    return bool(skewness < -8 * len(D) ** -1.5)
+    squares = np.sum(values**2)
+    size = max(squares, np.finfo(float).tiny)
+    cubes = np.sum(values**3)
+    skewness = cubes / size**1.5
+    limit = -8 * len(D) ** -1.5
+    return bool(skewness < limit)
 
 
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
@@ -354,7 +366,8 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
     if kernel.n_samples <= FEW_SAMPLES:
         M = kernel.dense()
         most = float(xp.max(diagonal))
-        set_diagonal(M, diagonal + max(rounding * most, of_entries) / 2)
+        shift = max(rounding * most, of_entries) / 2
+        set_diagonal(M, diagonal + shift)
         if has_cholesky(M):
             return kernel
 

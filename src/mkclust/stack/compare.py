@@ -44,13 +44,16 @@ class OffDiagonalProducts:
         n = self.n_samples
         if n < FEWEST_SAMPLES:
             return np.zeros_like(self.products)
-        totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
-        u = self.products + totals - 2 / (n - 2) * self.row_products
+        totals_of_pairs = np.outer(self.totals, self.totals)
+        totals = totals_of_pairs / ((n - 1) * (n - 2))
+        of_rows = 2 / (n - 2) * self.row_products
+        u = self.products + totals - of_rows
 
         # A kernel whose squared U-centered norm is below this share of its entries' is
         # a multiple of the identity, up to rounding.
         rounding = 1e-12
-        lost = np.diag(u) <= rounding * np.diag(self.products)
+        squares = np.diag(self.products)
+        lost = np.diag(u) <= rounding * squares
         u[lost, :] = u[:, lost] = 0.0
         return u / (n * (n - 3))
 
@@ -59,7 +62,8 @@ def draw(n: int, count: int, seed: int = 0) -> np.ndarray:
     """Return some of n numbers, rising: all of them if n is at most ``count``."""
     if n <= count:
         return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.choice(n, count, replace=False))
 
 
 def compared_samples(n: int) -> np.ndarray:
@@ -118,10 +122,12 @@ class Comparison:
         g, t = parts.shape
         everyone = parts.reshape(-1)
         means = []
-        for some in row_ranges(g, g * t * t, self.members[0][0].like):
+        width = g * t * t
+        for some in row_ranges(g, width, self.members[0][0].like):
             found = _entries(self.members, parts[some].reshape(-1), everyone)
             xp = namespace(*found)
-            blocks = xp.reshape(xp.stack(found), (len(found), -1, t, g, t))
+            shape = (len(found), -1, t, g, t)
+            blocks = xp.reshape(xp.stack(found), shape)
             means.append(to_host(xp.mean(blocks, axis=(2, 4))))
         return np.concatenate(means, axis=1)
 
@@ -157,7 +163,8 @@ def compare(stack: Stack) -> list[Comparison]:
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
 
     comparisons = []
-    for (first, a), (second, b) in combinations_with_replacement(groups.values(), 2):
+    given = groups.values()
+    for (first, a), (second, b) in combinations_with_replacement(given, 2):
         shared, in_first, in_second = np.intersect1d(
             first, second, assume_unique=True, return_indices=True
         )

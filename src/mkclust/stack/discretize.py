@@ -39,7 +39,8 @@ def normalize_rows(rows: Array) -> Array:
     # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is
     # rounding.
     is_zero = lengths <= 1e-15
-    return xp.where(is_zero, 0.0, rows) / xp.where(is_zero, 1.0, lengths)
+    divisors = xp.where(is_zero, 1.0, lengths)
+    return xp.where(is_zero, 0.0, rows) / divisors
 
 
 def compared_rows(rows: Array, root: Float | None = None) -> Array:
@@ -83,8 +84,10 @@ def discretize(
     sample = rows
     if n > all_rows:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
-        seed = check_random_state(random_state).randint(2**31 - 1)
-        drawn = np.random.default_rng(seed).choice(n, all_rows // 2, replace=False)
+        most = 2**31 - 1
+        seed = check_random_state(random_state).randint(most)
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(n, all_rows // 2, replace=False)
         sample = select(rows, np.sort(drawn))
     sample = compared_rows(sample, root)
 
@@ -146,7 +149,8 @@ def _k_means_on_host(
     # equal rows.
     n_roundings = 16
     limit = n_roundings * np.finfo(rows.dtype).eps
-    is_repeated = np.triu(distances <= limit, 1).any(axis=0)
+    are_close = np.triu(distances <= limit, 1)
+    is_repeated = are_close.any(axis=0)
     n_found = n_clusters - int(is_repeated.sum())
     following = iter(starts[:, :n_found])
 
@@ -168,12 +172,15 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
     block_rows = 1 << 16
     for part in ranges(rows.shape[0], block_rows):
         # Less the squared length of the row, the same for all centers.
-        distances = lengths - 2 * compared_rows(rows[part, :], root) @ centers.T
+        part_rows = compared_rows(rows[part, :], root)
+        distances = lengths - 2 * part_rows @ centers.T
         # Rounding must not decide between centers that tie for a row, of length one on
         # average.
-        is_near = distances <= xp.min(distances, axis=1, keepdims=True) + 1e-9
+        nearest = xp.min(distances, axis=1, keepdims=True)
+        is_near = distances <= nearest + 1e-9
         # The standard has no argmax of truth values.
-        labels.append(to_host(xp.argmax(astype(is_near, "uint8"), axis=1), np.intp))
+        first = xp.argmax(astype(is_near, "uint8"), axis=1)
+        labels.append(to_host(first, np.intp))
     return np.concatenate(labels)
 
 
@@ -185,12 +192,14 @@ def count_members(labels: np.ndarray, n_clusters: int) -> Float:
     """
     clusters = np.arange(n_clusters)
     members = labels.T[:, :, None] == clusters
-    return members.reshape(labels.shape[1], -1).astype(np.float64)
+    n_columns = labels.shape[1]
+    return members.reshape(n_columns, -1).astype(np.float64)
 
 
 def count_clusters(labels: Array) -> int:
     """Return how many clusters have samples, given labels, -1 for none."""
-    return int(np.sum(np.asarray(np.unique(labels)) >= 0))
+    different = np.asarray(np.unique(labels))
+    return int(np.sum(different >= 0))
 
 
 def order_by_size(
@@ -228,7 +237,8 @@ def k_means(
     least = np.inf
     best = rows[:n_clusters, :]
     # As many starts together as their distances fit into memory.
-    for part in ranges(n_init, max(1, 2**27 // (n * n_clusters))):
+    height = max(1, 2**27 // (n * n_clusters))
+    for part in ranges(n_init, height):
         starts = first_centers(rows, n_clusters, rng, part.stop - part.start)
         centers, distances = lloyd(rows, starts)
         spreads = to_host(xp.sum(xp.min(distances, axis=1), axis=1))
@@ -257,9 +267,11 @@ def lloyd(rows: Array, centers: Array) -> tuple[Array, Array]:
         labels = xp.argmin(distances, axis=1)[:, None, :]
         members = astype(labels == clusters, precision_of(rows))  # (s, k, n)
         sizes = xp.sum(members, axis=2)[:, :, None]
-        means = (members @ rows) / xp.where(sizes > 0, sizes, 1.0)
+        divisors = xp.where(sizes > 0, sizes, 1.0)
+        means = (members @ rows) / divisors
         means = xp.where(sizes > 0, means, centers)
-        shift = float(xp.max(xp.sum((means - centers) ** 2, axis=(1, 2))))
+        shifts = xp.sum((means - centers) ** 2, axis=(1, 2))
+        shift = float(xp.max(shifts))
         centers = means
     return centers, distances
 
@@ -271,26 +283,33 @@ def first_centers(
     xp = namespace(rows)
     n = rows.shape[0]
     n_trials = 2 + int(np.log(k))
-    uniform = rng.random_sample((n_starts, 1 + (k - 1) * n_trials))
-    first = np.minimum(uniform[:, 0] * n, n - 1).astype(np.int64)
+    n_numbers = 1 + (k - 1) * n_trials
+    uniform = rng.random_sample((n_starts, n_numbers))
+    drawn = np.minimum(uniform[:, 0] * n, n - 1)
+    first = drawn.astype(np.int64)
     chosen = [select(rows, first)]
     # In one transfer, (k - 1, trials, s).
-    uniform = uniform[:, 1:].reshape(n_starts, k - 1, n_trials).transpose(1, 2, 0)
+    later = uniform[:, 1:].reshape(n_starts, k - 1, n_trials)
+    uniform = later.transpose(1, 2, 0)
     levels = to_device(uniform, rows)
 
     numbers = xp.arange(n_starts, device=device(rows))
     points = _with_lengths(rows)
     # To the nearest center, (s, n).
-    nearest = _distances(points, chosen[0][None, :, :])[0, :, :]
+    first_center = chosen[0][None, :, :]
+    nearest = _distances(points, first_center)[0, :, :]
     for step in range(k - 1):
         nearest = xp.where(nearest > 0, nearest, 0.0)  # so that sums rise
         trials = _rows_at_levels(nearest, levels[step, :, :], numbers)
         candidates = xp.take(rows, trials, axis=0)
-        distances = _distances(points, xp.reshape(candidates, (n_trials, n_starts, -1)))
+        grouped = xp.reshape(candidates, (n_trials, n_starts, -1))
+        distances = _distances(points, grouped)
         distances = xp.minimum(distances, nearest[None, :, :])
-        best = xp.argmin(xp.sum(distances, axis=2), axis=0) * n_starts + numbers
+        totals = xp.sum(distances, axis=2)
+        best = xp.argmin(totals, axis=0) * n_starts + numbers
         chosen.append(xp.take(candidates, best, axis=0))
-        nearest = xp.take(xp.reshape(distances, (n_trials * n_starts, n)), best, axis=0)
+        shape = (n_trials * n_starts, n)
+        nearest = xp.take(xp.reshape(distances, shape), best, axis=0)
     return xp.stack(chosen, axis=1)
 
 
@@ -299,13 +318,18 @@ def _rows_at_levels(nearest: Array, levels: Array, numbers: Array) -> Array:
     xp = namespace(nearest)
     n_starts, n = nearest.shape
     heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
-    totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
+    largest = heights[:, -1:]
+    totals = xp.where(largest > 0, largest, 1.0)
     # The first row that reaches each level, in one search over all starts.
     offsets = astype(numbers, "float64")
-    shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
-    reached = xp.searchsorted(shares, xp.reshape(levels + offsets, (-1,)))
-    reached = xp.reshape(reached, (-1, n_starts)) - n * numbers
-    return xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
+    ordered = heights / totals + offsets[:, None]
+    shares = xp.reshape(ordered, (-1,))
+    wanted = xp.reshape(levels + offsets, (-1,))
+    reached = xp.searchsorted(shares, wanted)
+    by_start = xp.reshape(reached, (-1, n_starts))
+    reached = by_start - n * numbers
+    inside = xp.where(reached < n, reached, n - 1)
+    return xp.reshape(inside, (-1,))
 
 
 def _with_lengths(rows: Array) -> Array:
@@ -319,8 +343,10 @@ def _distances(points: Array, centers: Array) -> Array:
     """Return squared distances from centers, (s, k, d), to points, (s, k, n)."""
     xp = namespace(centers)
     s, k, d = centers.shape
-    lengths = xp.sum(centers * centers, axis=2)[:, :, None]
+    squares = xp.sum(centers * centers, axis=2)
+    lengths = squares[:, :, None]
     # |c|^2 - 2 c x + |x|^2.
     factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)
-    distances = xp.reshape(factors, (s * k, d + 2)) @ points
+    flat = xp.reshape(factors, (s * k, d + 2))
+    distances = flat @ points
     return xp.reshape(distances, (s, k, -1))

@@ -101,13 +101,16 @@ class Features:
         features = []
         for p, rows in enumerate(block.values()):
             if not rows.shape[0]:
-                features.append(zeros((0, self.widths[p]), rows, precision_of(rows)))
+                shape = (0, self.widths[p])
+                features.append(zeros(shape, rows, precision_of(rows)))
                 continue
             F = _transform(self.maps[p], rows)
             if self.means is not None:
-                F = F - to_device(self.means[p], F, precision_of(F))
+                means = to_device(self.means[p], F, precision_of(F))
+                F = F - means
             if self.floors is not None:
-                F = F * _unit_scale(F, self.floors[p])[:, None]
+                scale = _unit_scale(F, self.floors[p])
+                F = F * scale[:, None]
             features.append(F)
         return features
 
@@ -118,7 +121,8 @@ class Features:
 
         # The features of at least this many samples are computed together.
         fewest_rows = 256
-        height = max(fewest_rows, n_bytes // (8 * sum(self.widths)))
+        row_bytes = 8 * sum(self.widths)
+        height = max(fewest_rows, n_bytes // row_bytes)
         for rows in ranges(block.n_rows, height):
             yield block.part(rows), start + rows.start
 
@@ -152,7 +156,8 @@ def learn_maps(
     """Return a feature map per view, learned from some samples, not standardized."""
     n_landmarks = n_components(approximation)
     # If all samples were landmarks, nothing would seem to be missed.
-    count = max([FIT_SAMPLES, *(10 * n for n in n_landmarks)])
+    counts = (10 * n for n in n_landmarks)
+    count = max([FIT_SAMPLES, *counts])
     if fit_samples is not None:
         count = fit_samples
     count = min(count, blocks.n_samples)
@@ -171,7 +176,8 @@ def learn_maps(
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         # The seed of a view is the same whichever other views there are.
-        own = np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0]
+        words = [seed, crc32(name.encode())]
+        own = np.random.SeedSequence(words).generate_state(1)[0]
         map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
             first = _transform(map_, rows[:1, :], learned_from=rows)
@@ -204,12 +210,14 @@ def draw_rows(
     block = blocks.take(numbers)
     check_finite(block, numbers)
     found = dict(block)
-    few = min(len(numbers), max(fewest, 0.1 * count))
+    enough = max(fewest, 0.1 * count)
+    few = min(len(numbers), enough)
     scarce = [name for name, rows in found.items() if rows.shape[0] < few]
     if len(numbers) == blocks.n_samples:
         scarce = []  # these are all that they have
     for name in scarce:
-        own = np.flatnonzero(blocks.observed[:, blocks.names.index(name)])
+        place = blocks.names.index(name)
+        own = np.flatnonzero(blocks.observed[:, place])
         own = own[draw(len(own), count, seed)]
         block = blocks.take(own)
         check_finite(block, own)
@@ -248,7 +256,8 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
     lengths = map_.self_similarity(rows)
     trace = float(namespace(lengths).sum(lengths))
     if trace:
-        return 1 - float(namespace(F).sum(squared_norms(F))) / trace
+        captured = float(namespace(F).sum(squared_norms(F)))
+        return 1 - captured / trace
     return 0.0
 
 
@@ -282,6 +291,8 @@ def _unit_scale(F: Array, floor: float) -> Array:
     xp = namespace(F)
     squared = squared_norms(F)
     is_long = squared > floor
-    scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
+    positive = xp.where(is_long, squared, 1.0)
+    scale = xp.where(is_long, 1 / xp.sqrt(positive), 0.0)
     # Features too large to square must not be scaled to zero.
-    return xp.astype(xp.where(xp.isfinite(squared), scale, np.nan), F.dtype)
+    known = xp.where(xp.isfinite(squared), scale, np.nan)
+    return xp.astype(known, F.dtype)

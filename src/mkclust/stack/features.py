@@ -81,11 +81,14 @@ class SampleFeatures:
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates, in one pass."""
-        ends = np.cumsum([0, *(V.shape[1] for V in vectors)]).tolist()
-        matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
+        widths = (V.shape[1] for V in vectors)
+        ends = np.cumsum([0, *widths]).tolist()
+        columns = [to_host(V) for V in vectors]
+        matrix = self.coordinate_map @ np.hstack(columns)
         training = self.training  # all that workers need of this object
         lifted = self.blocks.map(lambda block, _: training.project(block, matrix))
-        return tuple(lifted[:, a:b] for a, b in pairwise(ends))
+        parts = (lifted[:, a:b] for a, b in pairwise(ends))
+        return tuple(parts)
 
     def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
         """Return sums of coordinates over clusters, (n_coordinates, s * n_clusters).
@@ -115,7 +118,8 @@ class SampleFeatures:
         """Return the kernels of some samples, on the host, and their numbers."""
         samples = self._compared_samples()
         # Not scaled up for views that are missing.
-        features = replace(self.training, fill="zero").of(self.blocks.take(samples))
+        training = replace(self.training, fill="zero")
+        features = training.of(self.blocks.take(samples))
         kernels: list[Kernel] = []
         for p, number in enumerate(self.kernels):
             F = to_host(features[number])
@@ -123,7 +127,8 @@ class SampleFeatures:
                 kernels.append(Factored(F))
             else:
                 has = np.flatnonzero(self.observed[samples, p])
-                kernels.append(Observed(Factored(F[has]), SampleMap(has, len(samples))))
+                of_observed = SampleMap(has, len(samples))
+                kernels.append(Observed(Factored(F[has]), of_observed))
         return kernels, samples
 
     def _compared_samples(self) -> np.ndarray:
@@ -133,8 +138,10 @@ class SampleFeatures:
             return drawn
         few = 256
         added = [drawn]
-        for p, q in combinations_with_replacement(range(self.observed.shape[1]), 2):
-            have = self.observed[:, p] & self.observed[:, q]
+        views = range(self.observed.shape[1])
+        for p, q in combinations_with_replacement(views, 2):
+            has_first = self.observed[:, p]
+            have = has_first & self.observed[:, q]
             if have[drawn].sum() < few:
                 common = np.flatnonzero(have)
                 added.append(common[draw(len(common), few)])
@@ -169,7 +176,8 @@ def compress(
     n_columns = sum(raw.widths)
     require_products(n_columns, len(raw.maps), "pass a feature map with fewer columns")
     # Traces of kernels and of their features are compared on some samples.
-    sample = draw_rows(blocks, min(fit_samples or 2_000, 2_000), seed=1)
+    most = min(fit_samples or 2_000, 2_000)
+    sample = draw_rows(blocks, most, seed=1)
     drawn = raw.of_observed(sample)
     errors = []
     for map_, rows, F in zip(raw.maps, sample.values(), drawn, strict=True):
@@ -179,10 +187,12 @@ def compress(
     if keep is None:
         keep = _is_small(drawn[0], blocks.n_samples * n_columns)
     if keep and not isinstance(blocks, DaskBlocks):
-        kept = blocks.map(partial(_raw_block, raw=replace(raw, fill="zero")))
+        filled = replace(raw, fill="zero")
+        kept = blocks.map(partial(_raw_block, raw=filled))
         widths = dict(zip(blocks.names, raw.widths, strict=True))
         blocks = blocks.with_features(kept, widths)
-        used = replace(raw, maps=[FunctionTransformer()] * len(raw.maps))
+        same = [FunctionTransformer()] * len(raw.maps)
+        used = replace(raw, maps=same)
 
     # Sums of squares lose their digits far from the mean; that of the sample is near.
     origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
@@ -214,7 +224,8 @@ def _is_small(F: Array, n_entries: int) -> bool:
     free = free_bytes(F)
     if free is None:
         free = available_bytes() or 0
-    return n_entries * np.dtype(precision_of(F)).itemsize <= free / 8
+    entry_bytes = np.dtype(precision_of(F)).itemsize
+    return n_entries * entry_bytes <= free / 8
 
 
 def _means_and_floors(
@@ -300,12 +311,14 @@ def _center(
     if not left > constant * length:
         raise ValueError(f"{where} makes a kernel that is {nothing_left(length)}")
     # A sample whose squared features are far below their mean is at the mean.
-    return mean, float(max(1e-10 * left, constant * length))
+    by_length = max(1e-10 * left, constant * length)
+    return mean, float(by_length)
 
 
 def product_bytes(n_columns: int, n_views: int) -> int:
     """Return the bytes of products of features: two matrices per view, three more."""
-    return (2 * n_views + 3) * 8 * n_columns**2
+    n_matrices = 2 * n_views + 3
+    return n_matrices * 8 * n_columns**2
 
 
 def require_products(n_columns: int, n_views: int, advice: str) -> None:
@@ -334,8 +347,10 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
             check_finite(part, first)
         features = shifted.of_observed(part)
         xp = namespace(*features)
-        squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])
-        counts = np.array([float(F.shape[0]) for F in features])
+        sums = [xp.sum(F * F, dtype=xp.float64) for F in features]
+        squares = xp.stack(sums)
+        heights = [float(F.shape[0]) for F in features]
+        counts = np.array(heights)
         total = add(total, (*map(_column_sums, features), squares, counts))
     return total
 
@@ -344,7 +359,8 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
     """Return the products of a block's features with each other."""
     total = None
     for part, _ in training.parts(block, start):
-        columns = hstack(*(astype(F, "float64") for F in training.of(part)))
+        parts = (astype(F, "float64") for F in training.of(part))
+        columns = hstack(*parts)
         total = add(total, columns.T @ columns)
     return total
 
@@ -355,7 +371,8 @@ def _sum_clusters(
     """Return the sums of a block's features over the clusters of several partitions."""
     total = None
     for part, first in training.parts(block, start):
-        columns = hstack(*(astype(F, "float64") for F in training.of(part)))
+        parts = (astype(F, "float64") for F in training.of(part))
+        columns = hstack(*parts)
         own = labels[:, first : first + part.n_rows]
         members = to_device(count_members(own, n_clusters), columns)
         total = add(total, columns.T @ members)
@@ -372,10 +389,12 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and its inverse without dependent columns."""
     # Each view is measured in its own unit, or the columns of a small one would be
     # lost.
-    largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
+    blocks = [gram.diagonal()[a:b].max() for a, b in pairwise(ends)]
+    largest = np.array(blocks)
     # The largest columns of all views would be equal, and rounding must not choose
     # among them.
-    distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
+    factors = 1 + 0.01 * np.arange(len(largest))
+    distinct = np.sqrt(largest) * factors
     units = np.repeat(distinct, np.diff(ends))
     # Smaller directions are rounding.
     upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=1e-13)

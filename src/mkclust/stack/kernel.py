@@ -63,7 +63,8 @@ class Kernel:
     def __matmul__(self, V: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b), in the number type of that."""
         X = astype(V, "float64")
-        parts = [self.rows(part) @ X for part in row_blocks([self])]
+        blocks = row_blocks([self])
+        parts = [self.rows(part) @ X for part in blocks]
         return astype(namespace(V).concat(parts), precision_of(V))
 
     def dense(self, precision: str = "float64") -> Array:
@@ -89,7 +90,8 @@ def written(kernels: Sequence[Kernel], precision: str) -> Array:
         p, rows = block
         entries[p, rows, :] = astype(kernels[p].rows(rows), precision)
 
-    streamed = [p for p, kernel in enumerate(kernels) if kernel.storage == "streamed"]
+    numbered = enumerate(kernels)
+    streamed = [p for p, kernel in numbered if kernel.storage == "streamed"]
     if streamed:
         list(map(write, blocks))
     else:
@@ -107,7 +109,8 @@ def written(kernels: Sequence[Kernel], precision: str) -> Array:
 def mirrored_tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
     """Return rows and columns of tiles that cover a matrix with their mirror images."""
     # More on a device, on which starting a step takes long.
-    tiles = ranges(matrix.shape[0], 4096 if is_foreign(matrix) else 512)
+    height = 4096 if is_foreign(matrix) else 512
+    tiles = ranges(matrix.shape[0], height)
     return combinations_with_replacement(tiles, 2)
 
 
@@ -134,7 +137,8 @@ class DenseKernel(Kernel):
         """Return a copy of the diagonal, (n,), in float64."""
         matrix = self.matrix
         if is_foreign(matrix):
-            return astype(namespace(matrix).linalg.diagonal(matrix), "float64") + 0.0
+            own = namespace(matrix).linalg.diagonal(matrix)
+            return astype(own, "float64") + 0.0
         return np.array(matrix.diagonal(), dtype=np.float64)
 
     def __matmul__(self, V: Array) -> Array:
@@ -176,7 +180,8 @@ class Factored(Kernel):
         X = V
         if not is_sparse(self.F):
             X = astype(V, precision_of(self.F))
-        return astype(self.F @ (self.F.T @ X), precision_of(V))
+        inner = self.F.T @ X
+        return astype(self.F @ inner, precision_of(V))
 
 
 def _dense(rows: Any) -> Array:
@@ -223,7 +228,8 @@ class Shifted(Wrapped):
         part = self.kernel.rows(index)
         xp = namespace(part)
         everyone = xp.arange(self.n_samples, device=device(part))
-        same = select(everyone, index)[:, None] == everyone[None, :]
+        chosen = select(everyone, index)
+        same = chosen[:, None] == everyone[None, :]
         return part + self.shift * xp.astype(same, xp.float64)
 
     def diagonal(self) -> Array:
@@ -261,7 +267,8 @@ class Mix(Kernel):
 
     def __matmul__(self, V: Array) -> Array:
         terms = self._terms()
-        products = multiply([kernel for _, kernel in terms], [V] * len(terms))
+        columns = [V] * len(terms)
+        products = multiply([kernel for _, kernel in terms], columns)
         return sum(c * KV for (c, _), KV in zip(terms, products, strict=True))
 
 
@@ -270,7 +277,8 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[Array]) -> list[Array]
 
     Kernels that are computed by one source take one pass over it together.
     """
-    unwrapped = [_unwrap(K, V) for K, V in zip(kernels, columns, strict=True)]
+    pairs = zip(kernels, columns, strict=True)
+    unwrapped = [_unwrap(K, V) for K, V in pairs]
     results: list[Any] = [None] * len(kernels)
     sources: dict[int, Any] = {}
     wanted: dict[int, list[int]] = {}  # the numbers of the kernels of each source

@@ -43,7 +43,9 @@ class Fill:
     def to_device_of(self, V: Array) -> tuple[Array, Array]:
         """Return both sides on the device of vectors, in their number type."""
         precision = precision_of(V)
-        return to_device(self.left, V, precision), to_device(self.right, V, precision)
+        left = to_device(self.left, V, precision)
+        right = to_device(self.right, V, precision)
+        return left, right
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class SampleMap:
     def gather(self, V: Array) -> Array:
         """Return ``E @ V``, (n_samples, b) to (n_observed, b), on the device of V."""
         if self.scale is not None:
-            V = V * to_device(self.scale, V, precision_of(V))[:, None]
+            scale = to_device(self.scale, V, precision_of(V))
+            V = V * scale[:, None]
         Y = select(V, self.samples)
         if self.fill is None:
             return Y
@@ -103,7 +106,8 @@ class SampleMap:
             V = V + right @ (left.T @ Y)
         if self.scale is None:
             return V
-        return V * to_device(self.scale, Y, precision_of(Y))[:, None]
+        scale = to_device(self.scale, Y, precision_of(Y))
+        return V * scale[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("samples", "n_samples", "scale", "fill")
@@ -131,7 +135,8 @@ class Observed(Wrapped):
     def _filled(self) -> Array:
         """``K L`` for the left side L of the fill, (n_observed, r)."""
         assert self.map.fill is not None
-        return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
+        left = to_device(self.map.fill.left, self.like, "float64")
+        return self.kernel @ left
 
     def rows(self, index: Any) -> Array:
         """Return rows over all samples, (s, n), filled in."""
@@ -143,11 +148,13 @@ class Observed(Wrapped):
         part = spread_rows(inner, np.flatnonzero(is_observed), len(chosen), 0.0)
         if self.map.fill is not None:
             right = to_device(self.map.fill.right, part)
-            part = part + select(right, chosen) @ self._filled.T
+            chosen_rows = select(right, chosen)
+            part = part + chosen_rows @ self._filled.T
         part = self.map.scatter(part.T).T
         if self.map.scale is None:
             return part
-        return part * select(to_device(self.map.scale, part), chosen)[:, None]
+        scale = select(to_device(self.map.scale, part), chosen)
+        return part * scale[:, None]
 
     def diagonal(self) -> Array:
         """Return the diagonal over all samples, (n,), filled in."""
@@ -172,7 +179,8 @@ def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
     maps = maps_of(kernels)
     if all(each is None for each in maps):
         return None
-    observed = np.ones((kernels[0].n_samples, len(kernels)), bool)
+    shape = (kernels[0].n_samples, len(kernels))
+    observed = np.ones(shape, bool)
     for p, each in enumerate(maps):
         if each is not None:
             observed[each.missing, p] = False

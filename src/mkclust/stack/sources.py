@@ -81,7 +81,8 @@ class Source:
         if free is not None:  # on a device, a small share of the free memory
             return min(max(1, int(0.004 * free / row_bytes)), n)
         # A small share of all rows, so that small problems stay small.
-        rows = min(BLOCK_BYTES // (self.n_kernels * row_bytes), n // 32)
+        bytes_of_rows = self.n_kernels * row_bytes
+        rows = min(BLOCK_BYTES // bytes_of_rows, n // 32)
         return min(max(FEWEST_ROWS, rows), n)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
@@ -92,7 +93,8 @@ class Source:
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
             pending = reader.submit(self._read, parts[0])
-            for part, following in zip(parts, [*parts[1:], None], strict=True):
+            later = [*parts[1:], None]
+            for part, following in zip(parts, later, strict=True):
                 blocks = pending.result()
                 if following is not None:
                     pending = reader.submit(self._read, following)
@@ -166,7 +168,8 @@ def _consecutive_runs(rising: np.ndarray) -> list[slice]:
     """Return rising numbers as slices, at least one."""
     if not len(rising):
         return [slice(0, 0)]
-    runs = np.split(rising, np.flatnonzero(np.diff(rising) > 1) + 1)
+    breaks = np.flatnonzero(np.diff(rising) > 1) + 1
+    runs = np.split(rising, breaks)
     return [slice(int(run[0]), int(run[-1]) + 1) for run in runs]
 
 
@@ -274,7 +277,8 @@ class _Examination:
         # vector is small, so that no entry of a kernel escapes it.
         self.differences = zeros((m, n), like)
         rng = np.random.default_rng(0)
-        probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
+        signs = rng.choice([-1.0, 1.0], n)
+        probe = rng.uniform(0.5, 1.5, n) * signs
         self.probe = to_device(probe, like)
 
     def add_sums(self, rows: slice, blocks: Sequence[Array]) -> None:
@@ -308,7 +312,8 @@ class _Examination:
             # In float64, in which sums over many samples stay far more exact than the
             # entries.
             block = astype(block, "float64")
-            self.largest[p] = max(self.largest[p], float(xp.max(xp.abs(block))))
+            largest = float(xp.max(xp.abs(block)))
+            self.largest[p] = max(self.largest[p], largest)
             self.differences[p, rows] += block @ self.probe
             self.differences[p, :] -= self.probe[rows] @ block
             self.column_sums[p, :] += xp.sum(block, axis=0)
@@ -317,8 +322,10 @@ class _Examination:
         """Raise if a kernel is not symmetric."""
         xp = namespace(self.source.like)
         for p, label in enumerate(self.labels):
-            difference = float(xp.max(xp.abs(self.differences[p, :])))
-            if difference > np.sqrt(rounding_of(self.source)) * self.largest[p]:
+            largest = xp.max(xp.abs(self.differences[p, :]))
+            difference = float(largest)
+            limit = np.sqrt(rounding_of(self.source)) * self.largest[p]
+            if difference > limit:
                 raise ValueError(
                     f"{label} is not symmetric: its product with a random vector and "
                     f"that of its transpose differ by up to {difference:.3g} (largest "

@@ -126,7 +126,8 @@ class Stack:
         """Return ``sum_p c_p K_p``, written out if the kernels are in memory."""
         mix = Mix(np.array(coefficients, dtype=np.float64), self.kernels)
         # A single kernel is as cheap to multiply as a copy of it.
-        if np.count_nonzero(mix.coefficients) <= 1 or not self.in_memory:
+        n_mixed = np.count_nonzero(mix.coefficients)
+        if n_mixed <= 1 or not self.in_memory:
             return mix
         n = self.n_samples
         require_memory(
@@ -181,8 +182,10 @@ class Stack:
         n = self.n_samples
         if n <= FEW_SAMPLES and self.in_memory:
             return self.among()
-        n_bytes = 4 * (self.n_kernels + 2) * n**2
-        if not fits(n_bytes, available=free_bytes(self.kernels[0].like)):
+        n_matrices = self.n_kernels + 2
+        n_bytes = 4 * n_matrices * n**2
+        free = free_bytes(self.kernels[0].like)
+        if not fits(n_bytes, available=free):
             return None
         if not self.is_safe_in_single or fused_mixes(self.kernels) is not None:
             return None
@@ -193,7 +196,8 @@ class Stack:
         """Whether a mix is one matrix whose entries single precision can hold."""
         # Coefficients are squares, so entries need room on both sides.
         sizes = self.traces() / self.n_samples
-        is_safe = np.all((sizes > 1e-8) & (sizes < 1e8))
+        are_safe = (sizes > 1e-8) & (sizes < 1e8)
+        is_safe = np.all(are_safe)
         return bool(is_safe) and self.in_memory
 
     def gram(self) -> Float:
@@ -208,7 +212,8 @@ class Stack:
     def traces(self) -> Float:
         """Return the traces of the kernels, (m,)."""
         diagonals = [kernel.diagonal() for kernel in self.kernels]
-        return np.array([float(namespace(each).sum(each)) for each in diagonals])
+        sums = [float(namespace(each).sum(each)) for each in diagonals]
+        return np.array(sums)
 
     def subset(self, indices: Sequence[int]) -> "Stack":
         """Return some of the kernels."""
@@ -237,7 +242,8 @@ class HeldStack(Stack):
         names: tuple[str, ...],
         views: tuple[int, ...],
     ):
-        kernels = tuple(DenseKernel(entries[p, :, :]) for p in range(entries.shape[0]))
+        slices = (DenseKernel(entries[p, :, :]) for p in range(entries.shape[0]))
+        kernels = tuple(slices)
         super().__init__(kernels, names, views)
         object.__setattr__(self, "entries", entries)
 
@@ -288,7 +294,8 @@ def _filled(
     if fill == "rescale":
         scale = np.ones(n_samples)
     mapped: list[Kernel] = []
-    for p, (kernel, has) in enumerate(zip(kernels, observed, strict=True)):
+    pairs = zip(kernels, observed, strict=True)
+    for p, (kernel, has) in enumerate(pairs):
         key: Any = has.tobytes()
         if views is not None:
             key = (views[p], has.tobytes())

@@ -68,14 +68,16 @@ class Standardization:
         """Return the self-similarities after centering, before scaling, (n,)."""
         if self.row_means is None:
             return self.diagonal
-        return self.diagonal - 2 * self.row_means + self.mean
+        twice = 2 * self.row_means
+        return self.diagonal - twice + self.mean
 
     def constant_self_similarity(self) -> float | None:
         """Return the self-similarity of all training samples, None if they differ."""
         xp = namespace(self.diagonal)
         first = float(self.diagonal[0])
         # A float32 kernel computes its unit diagonal to about 1e-6.
-        shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
+        difference = xp.abs(self.diagonal - first)
+        shared = xp.all(difference <= 1e-6 * abs(first))
         if shared:
             return first - self.shift
         return None
@@ -105,7 +107,8 @@ class Standardization:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
 
         # In float64, dense similarities some rows at a time to save memory.
-        thin = hstack(P, zeros((n, 1), cross) + 1 / n)
+        uniform = zeros((n, 1), cross) + 1 / n
+        thin = hstack(P, uniform)
         products = empty((n_new, thin.shape[1]), cross)
         fewest = max(1, n_new) if is_sparse(cross) else FEWEST_ROWS
         for part in row_ranges(n_new, n, cross, fewest):
@@ -138,7 +141,8 @@ class Standardization:
         means = xp.mean(given, axis=1)
         rows = given + 0.0
         if local.shift and first is not None:
-            square = rows[:, first : first + cross.shape[0]]
+            last = first + cross.shape[0]
+            square = rows[:, first:last]
             set_diagonal(square, xp.linalg.diagonal(square) + local.shift)
             means = means + local.shift / rows.shape[1]
         if local.row_means is not None:
@@ -157,8 +161,10 @@ class Standardization:
             lengths = lengths - 2 * means + self.mean
         # A new sample at the very mean of the training samples has no direction: leave
         # it at zero.
-        has_length = lengths > 1e-10 * float(xp.mean(xp.abs(self.centered_diagonal())))
-        factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
+        typical = float(xp.mean(xp.abs(self.centered_diagonal())))
+        has_length = lengths > 1e-10 * typical
+        safe = xp.where(has_length, lengths, 1.0)
+        factors = 1 / xp.sqrt(safe)
         return xp.where(has_length, factors, 0.0)
 
 
@@ -189,7 +195,8 @@ class Standardized(Wrapped):
         scale = self.standardization.scale
         if scale is None:
             return V
-        return V * astype(scale, precision_of(V))[:, None]
+        factors = astype(scale, precision_of(V))
+        return V * factors[:, None]
 
     def rows(self, index: Any) -> Array:
         """Return centered and scaled rows, (s, n)."""
@@ -206,7 +213,8 @@ class Standardized(Wrapped):
         if own.row_means is None:
             part = part + 0.0
         else:
-            part = part - (select(own.row_means, rows) - own.mean)[:, None]
+            means = select(own.row_means, rows) - own.mean
+            part = part - means[:, None]
             part -= select(own.row_means, columns)
         if own.scale is not None:
             part *= select(own.scale, columns)
