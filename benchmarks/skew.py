@@ -20,12 +20,13 @@ from sklearn.metrics import adjusted_rand_score
 
 import sets
 from mkclust import AgreementKKM
-from mkclust.kernels.kinds import ViewProfile, kind_of
+from mkclust.kernels.kinds import kind_of
 from mkclust.kernels.preparations import (
     are_strongly_skewed,
     sampled_rows,
     skewness,
 )
+from mkclust.kernels.profile import ViewProfile
 from records import JOBS, in_processes, parse, write_record
 
 LEAST = 0.8

@@ -272,14 +272,20 @@ def with_section(docstring, name):
     lines = docstring.splitlines()
     own = SECTIONS[name].splitlines()
     places = heads_of(own)
-    start = lines.index(own[places[0]])
-    last = lines.index(own[places[-1]])
+    ends = (own[places[0]], own[places[-1]])
+    for entry in ends:
+        if entry not in lines:
+            raise ValueError(
+                f"section {name!r} of SECTIONS: the docstring has no line {entry!r}; "
+                "copy it from another method"
+            )
+    start, last = map(lines.index, ends)
     stop = end_of_entry(lines, last)
     return "\n".join([*lines[:start], *own, *lines[stop:]])
 
 
 def with_references(docstring, references):
-    """Return a docstring with the papers of a method before its examples."""
+    """Return a docstring with the papers of a method, if any, before its examples."""
     papers = [
         fill(
             f".. [{number}] {text}",
@@ -291,16 +297,26 @@ def with_references(docstring, references):
     ]
     before, _, examples = docstring.partition("Examples\n--------\n")
     before = before.partition("References\n----------\n")[0]
-    listed = "\n".join(["References", "----------", *papers, "", ""])
+    listed = ""
+    if papers:
+        listed = "\n".join(["References", "----------", *papers, "", ""])
     return f"{before}{listed}Examples\n--------\n{examples}"
 
 
 def written_out(method):
     """Return the docstring that a method should have."""
     docstring = inspect.getdoc(method)
-    own = SECTIONS_OF[method.__name__].split()
-    for name in (*SECTIONS_OF_ALL, *own):
-        docstring = with_section(docstring, name)
+    name = method.__name__
+    if name not in SECTIONS_OF:
+        raise ValueError(
+            f"SECTIONS_OF of docs/make_docstrings.py has no line for {name}: name the "
+            f"sections that its docstring shares ({', '.join(SECTIONS)}), or none"
+        )
+    for section in (*SECTIONS_OF_ALL, *SECTIONS_OF[name].split()):
+        try:
+            docstring = with_section(docstring, section)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     return with_references(docstring, method.REFERENCES)
 
 

@@ -8,8 +8,9 @@ from helpers.arrays import LIBRARIES, as_library
 from helpers.kinds import N, example
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank, Nystroem
-from mkclust.kernels.kinds import RULES, ViewProfile, kind_of, learn_preparations
+from mkclust.kernels.kinds import RULES, kind_of, learn_preparations
 from mkclust.kernels.preparations import LogTfIdf
+from mkclust.kernels.profile import ViewProfile
 from mkclust.linalg import to_host
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ import pandas as pd
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
-from mkclust.agreements.limits import p_text
 from mkclust.data.groups import read_groups
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.survival_columns import (
@@ -20,13 +19,12 @@ from mkclust.data.survival_columns import (
     read_name,
     usual_survival,
 )
+from mkclust.explain.annotation import Annotation, p_of_permutations
 from mkclust.explain.clustered_on import ClusteredView, clustered_views, why_clustered
 from mkclust.explain.fitted import check_fitted, fitted_index
-from mkclust.explain.permuted_clusters import FEW_ORDERS, ROUNDING, PermutedClusters
+from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
 from mkclust.explain.survival import (
     LogRank,
-    SurvivalComparison,
-    about_medians,
     compare_survival,
     survival_test,
 )
@@ -35,14 +33,11 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import UNCOVERED
 from mkclust.index import index_of
 from mkclust.parameters import Count, check_parameter
-from mkclust.plots import SurvivalDisplay, VariableDisplay
+from mkclust.plots import SurvivalDisplay
 from mkclust.plots.style import names_of, title_of
 from mkclust.text import (
     did_you_mean,
     join_words,
-    p_of_draws,
-    printable,
-    text_table,
 )
 from mkclust.types import Float
 from mkclust.unknown import means_unknown
@@ -50,241 +45,6 @@ from mkclust.watch import steps
 
 # No test can compare clusters with fewer known values.
 FEWEST_VALUES = 2
-# Adjusted p-values below this are shown with values by cluster, unless there are more
-# clusters.
-SMALL_P, MAX_CLUSTERS = 0.05, 12
-
-
-@dataclass(frozen=True, eq=False)
-class Annotation:
-    """Variables tested against the clusters, as `mkclust.annotate` does; ``print`` it.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        One row per variable: survival, then numbers and categories in the order of the
-        table. The columns are ``variable`` (its name; for survival, those of times and
-        events), ``test`` ("chi-square" for categories, "Kruskal-Wallis" for numbers,
-        "log-rank" for survival), ``statistic``, ``p_value`` (by permutations of the
-        clusters), ``p_adjusted`` (for the number of variables, by Benjamini and
-        Hochberg), ``n_samples`` and ``n_missing`` (samples whose values are known, and
-        are not), and ``reason``: why it was not tested, or empty.
-    by_cluster : pandas.DataFrame
-        The direction of the differences. The columns are ``variable``, ``value``
-        ("median" for numbers, "median time" for survival, "share of ..." for the levels
-        of categories; of two levels only the second), and one for each cluster.
-    n_permutations : int
-        Permutations of the clusters; no p-value is smaller than one over one more than
-        these.
-    survival : dict of str to SurvivalDisplay
-        Kaplan-Meier curves by the names of the survival variables; ``plot()`` draws
-        them.
-    notes : tuple of str
-        Omissions with their reasons, and doubts about which variables were clustered
-        on.
-    comparisons : dict of str to SurvivalComparison
-        By the names of the survival variables: log-rank tests of every two clusters
-        (``pairs``), and hazard ratios, adjusted for variables if asked for
-        (``hazards``).
-    values : pandas.DataFrame
-        The variables in the order of the samples, categories as such; without the times
-        and events of survival.
-    clusters : ndarray of shape (n_samples,)
-        The cluster of each sample as a number from 0, in the order of the names; -1 for
-        samples without a cluster.
-    names : tuple of str
-        The names of the clusters.
-    """
-
-    table: pd.DataFrame
-    by_cluster: pd.DataFrame
-    n_permutations: int
-    survival: dict[str, SurvivalDisplay] = field(default_factory=dict, repr=False)
-    notes: tuple[str, ...] = ()
-    comparisons: dict[str, SurvivalComparison] = field(default_factory=dict, repr=False)
-    values: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
-    clusters: np.ndarray = field(default_factory=lambda: np.empty(0, int), repr=False)
-    names: tuple[str, ...] = ()
-
-    @property
-    def tests(self) -> list[Any]:
-        """The rows of the table as named tuples."""
-        return list(self.table.itertuples(index=False, name="VariableTest"))
-
-    @property
-    def untested(self) -> list[str]:
-        """Untested variables, in a sentence per reason, and the notes."""
-        left_out = self.table[self.table["reason"] != ""]
-        by_reason = left_out.groupby("reason", sort=False)["variable"]
-        sentences = [
-            f"Not tested, {reason}: {join_words(names)}." for reason, names in by_reason
-        ]
-        return [*sentences, *self.notes]
-
-    @property
-    def differences(self) -> pd.DataFrame:
-        """The rows of ``by_cluster`` of variables that differ significantly."""
-        is_small = self.table["p_adjusted"] < SMALL_P
-        small = self.table.loc[is_small, "variable"]
-        return self.by_cluster[self.by_cluster["variable"].isin(small)]
-
-    def p_text(self, value: float, sign: str = "") -> str:
-        """Return a p-value after a sign, as a bound if no permutation differs as much.
-
-        One smaller than permutations can give is from a distribution.
-        """
-        return _p_text(value, self.n_permutations, sign)
-
-    def adjusted_text(self, value: float) -> str:
-        """Return an adjusted p-value, as a bound if it is one."""
-        is_least = np.isclose(self.table["p_value"], 1 / (1 + self.n_permutations))
-        least = self.table.loc[is_least, "p_adjusted"].max()
-        if value < (1 - ROUNDING) / (1 + self.n_permutations):
-            return p_text(value)
-        return p_of_draws(value, np.nan_to_num(least))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tests as JSON takes them, unknown values as None."""
-        frames = {"tests": self.table, "by_cluster": self.by_cluster}
-        found = {
-            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
-            for name, frame in frames.items()
-        }
-        for name, comparison in self.comparisons.items():
-            frames = {"pairs": comparison.pairs, "hazards": comparison.hazards}
-            found.setdefault("survival", {})[name] = {
-                key: frame.astype(object).where(frame.notna(), None).to_dict("records")
-                for key, frame in frames.items()
-            } | {"adjusted_for": list(comparison.adjusted_for)}
-        return found | {
-            "n_permutations": self.n_permutations,
-            "notes": list(self.notes),
-        }
-
-    def summary(self) -> str:
-        """Return the tests as a text table, with values per cluster if they differ."""
-        lines = []
-        tested = [each for each in self.tests if not each.reason]
-        if tested:
-            lines = [
-                self._table_of_tests(tested),
-                self.about_p_values(),
-            ]
-        differences = self.differences
-        if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
-            rows = [["by cluster", "", *differences.columns[2:]]]
-            for name, value, *numbers in differences.itertuples(index=False):
-                unknown = "not reached" if name in self.survival else "-"
-                shown = [unknown if np.isnan(x) else f"{x:.3g}" for x in numbers]
-                rows.append([name, value, *shown])
-            lines.append(text_table(rows))
-        for name in self.survival:
-            lines += self._about_hazards(name)
-        return "\n".join([*lines, *map(printable, self.untested)])
-
-    def about_p_values(self) -> str:
-        """Return in a sentence where the p-values are from."""
-        survival = ""
-        if self.survival:
-            survival = (
-                " (of survival, from the chi-square distribution if five events are "
-                "expected in every cluster)"
-            )
-        return (
-            f"p-values are from {self.n_permutations:,} permutations of the clusters"
-            f"{survival}; adjusted for the number of variables by Benjamini and "
-            "Hochberg."
-        )
-
-    def plot(self, variable: str, ax: Any = None) -> SurvivalDisplay | VariableDisplay:
-        """Draw a variable by cluster, in new axes or given ones."""
-        if variable in self.survival:
-            return self.survival[variable].plot(ax)
-        if variable not in self.values:
-            near = did_you_mean(variable, [*self.survival, *self.values])
-            raise ValueError(f"there is no variable {variable!r}{near}")
-        tested = self.table.set_index("variable")["p_adjusted"]
-        note = ""
-        if np.isfinite(tested.get(variable, np.nan)):
-            p_value = self.adjusted_text(tested[variable])
-            sign = "" if p_value.startswith("<") else "= "
-            note = f"adjusted p {sign}{p_value}"
-        display = VariableDisplay(
-            values=self.values[variable],
-            labels=self.clusters,
-            name=variable,
-            names=self.names,
-            note=note,
-        )
-        return display.plot(ax)
-
-    def about_survival(self, name: str) -> list[str]:
-        """Return in sentences how clusters differ in survival."""
-        found = self.comparisons[name]
-        medians = about_medians(self.survival[name].medians, self.names)
-        title = name.partition(",")[0]
-        sentences = [f"Median {title}: {medians}."]
-        differ = found.pairs[found.pairs["p_adjusted"] < SMALL_P]
-        n_clusters = len(self.names)
-        if n_clusters > 2 and len(found.pairs):
-            which = "no two clusters"
-            if len(differ):
-                pairs = [f"{each.one} and {each.other}" for each in differ.itertuples()]
-                which = "; ".join(pairs)
-            sentences.append(f"Different in pairs (corrected by Holm): {which}.")
-        if found.reason:
-            sentences.append(f"No hazard ratios: {found.reason}.")
-        elif found.adjusted_for:
-            sentences.append(
-                f"Adjusted for {join_words(found.adjusted_for)} "
-                f"({found.n_samples:,} samples), the clusters differ in survival with "
-                f"p = {p_text(found.p_value)}."
-            )
-        return sentences
-
-    def _about_hazards(self, name: str) -> list[str]:
-        """Return survival in sentences, with hazard ratios as a text table."""
-        rows = [["hazard ratios", "ratio", "95% interval", "p"]]
-        for each in self.comparisons[name].hazards.itertuples():
-            interval = f"{each.low:.2f} to {each.high:.2f}"
-            ratio = f"{each.hazard_ratio:.2f}"
-            rows.append([each.term, ratio, interval, p_text(each.p_value)])
-        sentences = list(map(printable, self.about_survival(name)))
-
-        # Hazard ratios that a summary lists.
-        most_ratios = 20
-        if len(rows) == 1 or len(rows) > most_ratios:
-            return sentences
-        return [*sentences, text_table(rows)]
-
-    __repr__ = summary
-
-    def _table_of_tests(self, tests: Sequence[Any]) -> str:
-        """Return tests as a text table, with a line for each."""
-        rows = [
-            ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
-        ]
-        for each in tests:
-            rows.append(
-                [
-                    each.variable,
-                    each.test,
-                    f"{each.n_samples:,}",
-                    f"{each.n_missing:,}",
-                    f"{each.statistic:.4g}",
-                    self.p_text(each.p_value),
-                    self.adjusted_text(each.p_adjusted),
-                ]
-            )
-        return text_table(rows)
-
-
-def _p_text(value: float, n_permutations: int, sign: str = "") -> str:
-    """Return a p-value after a sign, as a bound if it is the least of permutations."""
-    least = 1 / (1 + n_permutations)
-    if value < (1 - ROUNDING) * least:
-        return p_text(value, sign)
-    return p_of_draws(value, least, sign)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,13 +168,14 @@ def annotate(
             comparisons[name] = compare_survival(
                 name, times, events, permuted, names, adjusted
             )
+            p_value = p_of_permutations(found.p_value, n_permutations, "= ")
             survival[name] = SurvivalDisplay(
                 times=times,
                 events=events,
                 labels=clusters,
                 time_name=variable.columns[0],
                 names=names,
-                note=f"log-rank p {_p_text(found.p_value, n_permutations, '= ')}",
+                note=f"log-rank p {p_value}",
             )
         known = variable.known & (clusters >= 0)
         compared = _middles(variable, clusters, known, survival.get(name))

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from mkclust import plots
-from mkclust.explain.annotate import SMALL_P, Annotation
+from mkclust.explain.annotation import SMALL_P, Annotation
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.report.blocks import Picture
 from mkclust.explain.report.collect import ReportData

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mkclust.explain.annotate import SMALL_P
+from mkclust.explain.annotation import SMALL_P
 from mkclust.explain.report.collect import ReportData
 from mkclust.text import count, join_words
 
