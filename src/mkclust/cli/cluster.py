@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from mkclust import plots
+from mkclust.cli.commands import ClusterOptions
 from mkclust.cli.errors import CommandError
 from mkclust.cli.groups import describe_groups
 from mkclust.cli.inputs import read_inputs
@@ -59,41 +60,28 @@ from mkclust.plots.style import names_of
 from mkclust.text import count, join_words
 
 
-def run(
-    request: Request,
-    *,
-    labels: Path = Path("labels.csv"),
-    record: Path | None = None,
-    report: Path | None = None,
-    plot: Path | None = None,
-    save: Path | None = None,
-    time: str | None = None,
-    event: str | None = None,
-    adjust: str | None = None,
-    names: str | None = None,
-) -> None:
-    """Cluster samples that are described by several tables or kernels.
-
-    Example: mkclust cluster blood.csv visit.csv -k 3 --report fit.html
-    """
+def run(request: Request, options: ClusterOptions) -> None:
+    """Check, read, fit, write and print, as ``mkclust cluster`` does."""
     start = perf_counter()
+    labels = options.labels
+    record = options.record
     if record is None:
         name = "run.json"
         if labels.name != "labels.csv":
             name = f"{labels.stem}.run.json"
 
         record = labels.parent / name
-    more = {"plot": plot, "report": report, "save": save}
+    more = {"plot": options.plot, "report": options.report, "save": options.save}
     outputs = [path for path in (labels, record, *more.values()) if path is not None]
     with session(quiet=request.quiet, unsaid=SAID_OF_FILES) as progress:
-        titles = _names(names, request.n_clusters)
+        titles = _names(options.names, request.n_clusters)
         new_model(request)  # parameters are refused before anything is read
         for kind, path in more.items():
             check_output(kind, path)
         check_outputs(outputs, request.files)
         variables = read_variables(request)
-        check_survival(variables, time, event)
-        adjusted = adjusted_for(variables, adjust)
+        check_survival(variables, options.time, options.event)
+        adjusted = adjusted_for(variables, options.adjust)
         data = read_inputs(request, progress, variables)
         refuse_unmatched(request, variables, data)
         for line in advice_on(request, data.inputs, variables):
@@ -114,8 +102,8 @@ def run(
                 fitted,
                 variables,
                 request.annotate,
-                time=time,
-                event=event,
+                time=options.time,
+                event=options.event,
                 adjust=adjusted,
             ),
             warnings=progress.warnings,

@@ -3,6 +3,7 @@
 Each is declared by its own options and its help; what it runs is imported when it runs.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from mkclust.cli.options import FILES, FIT, PRINTING, takes
@@ -24,6 +25,21 @@ def inspect() -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """What ``mkclust cluster`` writes, and tests against the clusters."""
+
+    labels: Path = Path("labels.csv")
+    record: Path | None = None
+    report: Path | None = None
+    plot: Path | None = None
+    save: Path | None = None
+    time: str | None = None
+    event: str | None = None
+    adjust: str | None = None
+    names: str | None = None
+
+
 @takes(
     *FIT,
     "annotate",
@@ -31,20 +47,10 @@ def inspect() -> None:
     "n_clusters",
     "method",
     "address",
+    own=ClusterOptions,
     runs="cluster:run",
 )
-def cluster(
-    *,
-    labels: Path = Path("labels.csv"),
-    record: Path | None = None,
-    report: Path | None = None,
-    plot: Path | None = None,
-    save: Path | None = None,
-    time: str | None = None,
-    event: str | None = None,
-    adjust: str | None = None,
-    names: str | None = None,
-) -> None:
+def cluster() -> None:
     """Cluster samples that are described by several tables or kernels.
 
     Example: mkclust cluster blood.csv visit.csv -k 3 --report fit.html

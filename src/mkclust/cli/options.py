@@ -255,21 +255,28 @@ KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
 FIT = (*FILES, "groups", "adjust_for", "join", "impute", *KERNELS, *PRINTING)
 
 
-def takes(*names: str, runs: str) -> Any:
+def takes(*names: str, runs: str, own: Any = None) -> Any:
     """Have a command take options of a request, and its own, and run ``module:name``.
 
     The module is imported when the command runs: help and mistakes need none. What it
-    runs takes the request as ``request``, and the command's own options.
+    runs takes the request as ``request``, and the command's own options one by one, or
+    as ``options`` if ``own`` is a dataclass of them.
     """
 
     def decorate(declared: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(declared).parameters.values()
-        options = [(each.name, each.annotation, each.default) for each in own]
+        parameters_of_own = inspect.signature(declared).parameters.values()
+        options = [(p.name, p.annotation, p.default) for p in parameters_of_own]
+        own_fields = () if own is None else fields(own)
+        options += [(f.name, f.type, f.default) for f in own_fields]
         options += [
             (f.name, f.type, f.default) for f in fields(Request) if f.name in names
         ]
 
         def command(**values: Any) -> None:
+            if own is not None:
+                values["options"] = own(
+                    **{field.name: values.pop(field.name) for field in own_fields}
+                )
             if names:
                 values["request"] = Request(
                     **{name: values.pop(name) for name in names}

@@ -208,14 +208,11 @@ class _Search:
 
             column = _column_of_ids(table.values, list(indexes.values()))
             if column is not None:
-                self.add(
-                    name,
-                    f"has no ids, and those of {other!r} are in its column {column!r}",
-                    f"pass frame.set_index({column!r})",
-                    Cure("id", str(column), name),
+                found = (
+                    f"has no ids, and those of {other!r} are in its column {column!r}"
                 )
-                values = table.values.set_index(column)
-                self.tables[name] = replace(table, values=values, index=values.index)
+                advice = f"pass frame.set_index({column!r})"
+                self._take_as_ids(name, column, found, advice)
             elif ids.inferred_type != "integer":
                 self.add(
                     name,
@@ -298,7 +295,13 @@ class _Search:
             frame = self.tables[name].values
             numbering = [frame.columns[place] for place in id_columns(frame)]
             if numbering and are_bare and not has_ids(frame.index):
-                self._take_as_ids(name, numbering.pop(0))
+                column = numbering.pop(0)
+                self._take_as_ids(
+                    name,
+                    column,
+                    f"has the column {column!r}, which numbers the samples",
+                    f"make it the index by frame.set_index({column!r})",
+                )
             self._drop(name, numbering, "of numbers of samples")
 
             try:
@@ -372,15 +375,10 @@ class _Search:
             values.isetitem(place, known)
         self.tables[name] = replace(table, values=values)
 
-    def _take_as_ids(self, name: str, column: Any) -> None:
-        """Take the numbers of samples for their ids."""
+    def _take_as_ids(self, name: str, column: Any, found: str, advice: str) -> None:
+        """Note a column, and take its values for the ids of the samples."""
         table = self.tables[name]
-        self.add(
-            name,
-            f"has the column {column!r}, which numbers the samples",
-            f"make it the index by frame.set_index({column!r})",
-            Cure("id", str(column), name),
-        )
+        self.add(name, found, advice, Cure("id", str(column), name))
         values = table.values.set_index(column)
         self.tables[name] = replace(table, values=values, index=values.index)
 
