@@ -20,7 +20,6 @@ NOW = records.minor_version(records.stamp())
 # What is still to be measured with this version. What has been must not stand here.
 OLDER = {
     "results/agreement/rows.jsonl.gz",
-    "results/generalization.json",
     "results/missing_views/rows.jsonl.gz",
     "results/mutants.json",
     "results/times/rows.jsonl.gz",
