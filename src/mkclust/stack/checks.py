@@ -128,7 +128,7 @@ def nonfinite_error(blocks: Iterable[Array], label: str, where: str = "") -> Val
             row, column = bad[0]
             where = f", the first in row {n_rows + row}, column {column}"
         n_bad += len(bad)
-        n_rows += len(block)
+        n_rows += block.shape[0]
     if not n_bad:
         return ValueError(
             f"{label} has entries so large that sums overflow: rescale it"
