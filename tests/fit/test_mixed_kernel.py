@@ -8,6 +8,7 @@ import pytest
 from helpers.kernels import standardized
 from helpers.views import blob_views
 from mkclust import LMKKM, METHODS, ONKC, AverageKKM, KernelBank
+from mkclust.fit.base import SUM
 from mkclust.kernels import Nystroem
 from mkclust.stack import as_stack
 
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.slow
 
 N, K = 60, 3
 SOME = [41, 3, 17, 3, 59]
-UNMIXED = ("lf-mvc", "lmkkm", "onkc", "lkam", "localized-simplemkkm")
-MIXING = [name for name in METHODS if name not in UNMIXED]
+# Methods that say so.
+MIXING = [name for name, method in METHODS.items() if method.SIMILARITIES == SUM]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,7 @@ def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(
     name, options, kernels
 ):
     model = fitted(METHODS[name], kernels, **options)
+    assert hasattr(model, "coefficients_"), "SIMILARITIES has to say what it holds"
     found, parts = model.mixed_kernel(kernels), standardized(kernels, **options)
     np.testing.assert_allclose(
         found, np.tensordot(model.coefficients_, parts, 1), atol=1e-10

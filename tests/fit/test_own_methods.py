@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers import methods as own_methods
+from helpers.kernels import ONE_GAUSSIAN, standardized
 from helpers.views import blob_views
-from mkclust import cli, diagnose
+from mkclust import KernelBank, cli, diagnose
 from mkclust.bench import PlanError, read_plan
 from mkclust.explain.report import report_html
 from mkclust.plots import (
@@ -19,11 +20,12 @@ from mkclust.plots import (
     KernelWeightsDisplay,
     SortedKernelDisplay,
 )
+from mkclust.stack import as_stack
 
 pytestmark = pytest.mark.slow
 
 matplotlib.use("agg")
-OWN = [own_methods.Powered, own_methods.FirstKernel]
+OWN = [own_methods.Powered, own_methods.FirstKernel, own_methods.MedianKernel]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,10 @@ def test_an_own_method_has_a_page_displays_and_a_diagnosis(method, problem):
     views, y = problem
     model = method(3, random_state=0).fit(views)
     page = html.unescape(report_html(model, views, y, n_resamples=2))
-    assert model.WEIGHT_MEANING in page
+    used = model.weights_[model.weights_ > 0]
+    # Equal weights mean nothing, and the page speaks of views.
+    meaning = model.WEIGHT_MEANING.replace("kernel", "view")
+    assert (meaning in page) == (np.ptp(used) > 0)
     assert method.__name__ in page
     assert diagnose(model, views, leave_one_out=False).names == ("view 0", "view 1")
     for display in (KernelWeightsDisplay, ConvergenceDisplay, EmbeddingDisplay):
@@ -54,6 +59,26 @@ def test_without_coefficients_the_similarities_are_cosines_of_the_embedding(prob
     assert model.describe_mixed_kernel().startswith(
         "cosines between rows of the embedding"
     )
+
+
+def test_the_similarities_of_a_kernel_of_its_own_are_those_that_were_relaxed():
+    views, _ = blob_views(np.random.default_rng(0), n=60, k=3, strengths=(1, 0.7, 0.5))
+    kernels = np.array(KernelBank(**ONE_GAUSSIAN).fit_transform(views))
+    model = own_methods.MedianKernel(3, random_state=0).fit(kernels)
+    relaxed = model.solve(as_stack(kernels)).kernel.dense()
+    median = np.median(standardized(kernels), axis=0)
+    np.testing.assert_allclose(relaxed, median, atol=1e-12)
+    # An indefinite kernel is relaxed as it is, by its largest eigenvalues.
+    values = np.linalg.eigvalsh(median)
+    assert values[0] < -1e-3
+    np.testing.assert_allclose(model.objective_, values[-3:].sum())
+
+    np.testing.assert_allclose(model.mixed_kernel(kernels), median, atol=1e-12)
+    some = [41, 3, 17, 3]
+    np.testing.assert_allclose(
+        model.mixed_kernel(kernels, some), median[np.ix_(some, some)], atol=1e-12
+    )
+    assert model.describe_mixed_kernel().startswith("the median of the kernels")
 
 
 def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_return(

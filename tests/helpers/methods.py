@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from mkclust.fit import InductiveClusterer, Mixture, MultipleKernelClusterer, Solution
+from mkclust.engine.eigen import relax
+from mkclust.fit import (
+    InductiveClusterer,
+    Mixture,
+    MultipleKernelClusterer,
+    RelaxedClusterer,
+    Solution,
+)
+from mkclust.stack import DenseKernel
 
 
 class Powered(InductiveClusterer):
@@ -32,6 +40,27 @@ class FirstKernel(MultipleKernelClusterer):
         return Solution(
             found.vectors[:, : self.n_clusters], one, found.value, history, True
         )
+
+
+class MedianKernel(RelaxedClusterer):
+    """A kernel of its own, which no coefficients make of the others."""
+
+    SIMILARITIES = "the median of the kernels"
+
+    def _solve(self, stack):
+        kernel = DenseKernel(self._mixed_among(stack, None))
+        found = relax(kernel, self.n_clusters, tol=1e-12)
+        return Solution(
+            partition=found.vectors[:, : self.n_clusters],
+            weights=np.full(stack.n_kernels, 1 / stack.n_kernels),
+            objective=found.value,
+            history=np.array([found.value]),
+            converged=True,
+            kernel=kernel,
+        )
+
+    def _mixed_among(self, stack, samples):
+        return np.median(stack.among(samples).entries, axis=0)
 
 
 class Unfinished(InductiveClusterer):

@@ -310,15 +310,24 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         return sentence + ")"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        """Return similarities among covered samples, symmetric but for rounding."""
+        """Return similarities among covered samples, symmetric but for rounding.
+
+        The kernels are those of the fit. A method that mixes them in another way, or
+        clusters by a kernel of its own, overrides this, and says so in `SIMILARITIES`.
+        """
         if samples is None:
             return Mix(self.coefficients_, stack.kernels).dense()
         return stack.among(samples).mix(self.coefficients_).dense()
 
     @property
     def _mixes_kernels(self) -> bool:
-        """Whether the samples are clustered by the similarities of mixed kernels."""
-        return hasattr(self, "coefficients_")
+        """Whether `mixed_kernel` holds mixed kernels, or what the method says it does.
+
+        Otherwise it holds cosines between rows of the embedding.
+        """
+        is_base = type(self)._mixed_among is MultipleKernelClusterer._mixed_among
+        has_own = not is_base and self.approximation is None
+        return has_own or hasattr(self, "coefficients_")
 
     def _learn(self, samples: Samples) -> dict[str, Any]:
         """Return what is learned of samples, by name."""

@@ -35,7 +35,10 @@ class Solution:
     relaxation : Relaxation or None
         Eigenvectors and eigenvalues of the combined kernel.
     kernel : Kernel or None
-        The kernel that was relaxed, if it is not the combined one.
+        The kernel that was relaxed, if it is not the combined one, such as a
+        `mkclust.stack.kernel.DenseKernel`. It may be indefinite, then the partition is
+        of its largest eigenvalues, and negative ones among these count as zero;
+        ``mkclust.linalg.psd_part`` returns the nearest semidefinite matrix.
     projections : sequence of m arrays of shape (n_samples, n_clusters), or None
         If the partition is not made of eigenvectors of a combined kernel, but still a
         function of similarities: its rows are ``sum_p k_p(x) projections_p``.

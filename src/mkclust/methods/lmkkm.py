@@ -297,10 +297,6 @@ class LMKKM(RelaxedClusterer):
     def _solve(self, stack: Stack) -> Solution:
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
-    @property
-    def _mixes_kernels(self) -> bool:
-        return True
-
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         if samples is None:
             theta = self.sample_weights_

@@ -34,8 +34,9 @@ FEWEST_ROWS = 16
 
 
 class Kernel:
-    """A symmetric positive semidefinite matrix over n samples, written out or not.
+    """A symmetric matrix over n samples, written out or not.
 
+    Those of a stack are positive semidefinite; that of a `Solution` need not be.
     A subclass defines ``rows`` and ``diagonal``; products follow from the rows unless
     it has a cheaper way.
     """
