@@ -63,6 +63,20 @@ def test_k_auto_clusters_by_the_suggestion_and_records_why():
     assert "Same labels" in succeed("rerun", "run.json").stdout
 
 
+def test_k_auto_honors_the_settings_of_the_graph():
+    views, _ = three_clusters()
+    settings = {"resolution": 20.0, "neighbors": 8}
+    model = Recommended("auto", **settings, random_state=0).fit(views)
+    assert model.n_clusters_ > 3
+    asked = [f"--set={name}={value}" for name, value in settings.items()]
+    result = succeed("cluster", "d.npz", "-k", "auto", *asked)
+    record = json.loads(Path("run.json").read_text())
+    assert f"{model.n_clusters_} clusters fit best at resolution 20" in result.stdout
+    np.testing.assert_array_equal(pd.read_csv("labels.csv")["cluster"], model.labels_)
+    found = record["suggestion"]["eigengaps"]
+    np.testing.assert_allclose(found, model.suggestion_.eigengaps, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_k_auto_does_not_cluster_what_has_no_clusters():
     rng = np.random.default_rng

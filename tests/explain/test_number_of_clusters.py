@@ -6,8 +6,8 @@ import scipy.sparse
 
 from helpers.kernels import ONE_GAUSSIAN
 from helpers.views import blob_views
-from mkclust import AgreementKKM, KernelBank
-from mkclust.explain.number_of_clusters import suggest_n_clusters
+from mkclust import LKAM, AgreementKKM, KernelBank
+from mkclust.explain.number_of_clusters import options_of, suggest_n_clusters
 from mkclust.methods.number_of_clusters import scores_of
 from mkclust.metrics import adjusted_rand_index
 
@@ -87,6 +87,19 @@ def test_kernels_say_the_same_as_the_views_they_are_of():
     np.testing.assert_allclose(by_views.eigengaps, by_kernels.eigengaps, atol=1e-6)
     np.testing.assert_allclose(by_views.tightness, by_kernels.tightness, atol=1e-6)
     assert by_kernels.n_clusters == 3
+
+
+def test_settings_of_the_graph_are_those_of_a_fit():
+    views, _ = blobs(n=100, k=3)
+    settings = {"neighbors": 8, "resolution": 20.0}
+    model = AgreementKKM("auto", **settings, random_state=0).fit(views)
+    found = suggest_n_clusters(views, **options_of(model))
+    assert found.n_clusters == model.n_clusters_ > 3
+    np.testing.assert_allclose(found.eigengaps, model.suggestion_.eigengaps, atol=1e-6)
+    by_default = suggest_n_clusters(views)
+    assert not np.allclose(found.eigengaps, by_default.eigengaps)
+    # What is called neighbors in another method is another thing.
+    assert "neighbors" not in options_of(LKAM(neighbors=0.1))
 
 
 def test_of_many_samples_some_are_used():

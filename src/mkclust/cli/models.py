@@ -13,7 +13,11 @@ from mkclust.cli.options import AUTO, OPTIONS, Request
 from mkclust.cli.progress import Progress
 from mkclust.data import as_dask
 from mkclust.explain.cluster_names import align_clusters
-from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.number_of_clusters import (
+    NumberOfClusters,
+    options_of,
+    suggest_n_clusters,
+)
 from mkclust.explain.stability import Stability, stability
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.steps import read_training
@@ -239,27 +243,16 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
 def suggest(
     prepared: Fit, progress: Progress, k_values: Any = None
 ) -> NumberOfClusters:
-    """Suggest a number of clusters for the kernels of a model."""
+    """Suggest a number of clusters for the kernels and the graph of a model."""
     progress.phase("choosing the number of clusters")
-    parameters = prepared.model.get_params(deep=False)
+    model = prepared.model
     X = prepared.X
     if prepared.data.covariates is not None:
-        X = read_training(prepared.model, X, adjust=prepared.data.covariates)
-
-    # Parameters of a model that decide on its kernels.
-    of_kernels = (
-        "kernels",
-        "scale",
-        "center",
-        "normalize",
-        "psd",
-        "join",
-        "impute",
-    )
+        X = read_training(model, X, adjust=prepared.data.covariates)
     return suggest_n_clusters(
         X,
         k_values,
         evidence=True,
-        random_state=parameters["random_state"],
-        **{name: parameters[name] for name in of_kernels if name in parameters},
+        random_state=model.random_state,
+        **options_of(model),
     )

@@ -1,6 +1,7 @@
 """Which number of clusters fits best, and which others may."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from mkclust.exceptions import silence
 from mkclust.explain.evidence import EvidenceOfClusters, find_evidence
 from mkclust.explain.parts import Parts
 from mkclust.explain.stability import draw, seeded
+from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.steps import MOST_WRITTEN
 from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.methods.number_of_clusters import (
@@ -21,9 +23,11 @@ from mkclust.methods.number_of_clusters import (
 from mkclust.parameters import Count, Number, check_parameter
 
 # Parameters of estimators that say how X is read, and which kernels are made of it.
-OPTIONS = {
+OF_KERNELS = {
     *("kernels", "center", "normalize", "psd", "views", "join", "impute", "scale"),
 }
+# Those of `AgreementKKM` that decide on its graph, and on the number that is taken.
+OF_GRAPH = {"neighbors", "resolution"}
 
 
 def suggest_n_clusters(
@@ -89,7 +93,8 @@ def suggest_n_clusters(
         Seed of samples, resamples and draws.
     **options
         ``kernels``, ``center``, ``normalize``, ``psd``, ``views``, ``join``,
-        ``impute`` and ``scale``, as in every estimator.
+        ``impute`` and ``scale``, as in every estimator; ``neighbors`` and
+        ``resolution``, as in `AgreementKKM`.
 
     Returns
     -------
@@ -127,12 +132,23 @@ def suggest_n_clusters(
         if evidence:
             tests = _test(model, source, drawn, pass_, numbers, level, rng)
 
-    return result_of(pass_, numbers, drawn, source.n_samples, tests)
+    found = result_of(pass_, numbers, drawn, source.n_samples, tests)
+    return replace(found, resolution=model.resolution)
+
+
+def options_of(model: MultipleKernelClusterer) -> dict[str, Any]:
+    """Return the parameters of a model that decide on its number of clusters."""
+    names = OF_KERNELS
+    # Neighbors of another method are another thing.
+    if isinstance(model, AgreementKKM):
+        names = OF_KERNELS | OF_GRAPH
+    parameters = model.get_params(deep=False)
+    return {name: parameters[name] for name in names & parameters.keys()}
 
 
 def _open(X: Any, options: dict[str, Any]) -> tuple[AgreementKKM, Parts]:
     """Return the model whose graph is cut, and its input."""
-    if unknown := sorted(set(options) - OPTIONS):
+    if unknown := sorted(set(options) - OF_KERNELS - OF_GRAPH):
         raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
     model = AgreementKKM(n_clusters=2, random_state=0, **options)
     model.check_parameters()

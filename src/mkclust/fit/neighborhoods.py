@@ -89,19 +89,32 @@ def find_clusters(
     """
     n = stack.n_samples
     sizes = list_sizes(neighbors, n, n_clusters)
-    compared, lists, memberships = find_memberships(stack, coefficients, sizes)
-    found = cut(memberships, n_clusters, n_init=n_init, random_state=random_state)
+    linked = find_memberships(stack, coefficients, sizes)
+    options: Any = {"n_init": n_init, "random_state": random_state}
+    found = cut(linked.memberships, n_clusters, **options)
     embedding, basis = orthonormalized(found.rows)
     learned = Neighborhoods(
-        compared, lists, sizes, found.scales, found.list_points, basis, n
+        compared=linked.compared,
+        lists=linked.lists,
+        sizes=sizes,
+        scales=found.scales,
+        list_points=found.list_points,
+        basis=basis,
+        n_anchors=n,
     )
     return Clusters(learned, found, embedding)
 
 
-def find_memberships(
-    stack: Stack, coefficients: Float, sizes: Sequence[int]
-) -> tuple[MixAndViews, list[Lists], list[list[Array]]]:
-    """Return how samples are compared, their lists, and the lists' members by size."""
+class Linked(NamedTuple):
+    """How the samples of a fit are compared, and the lists that they are in."""
+
+    compared: MixAndViews
+    lists: list[Lists]  # by kernel
+    memberships: list[list[Array]]  # by kernel and size of lists
+
+
+def find_memberships(stack: Stack, coefficients: Float, sizes: Sequence[int]) -> Linked:
+    """Return the lists of all samples of a stack, and who is in which of them."""
     n = stack.n_samples
     like = stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
@@ -115,7 +128,7 @@ def find_memberships(
     parts = pair_ranges(n, n, like)
     ties = ties_of(stack, compared)
     lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
-    return compared, lists, memberships
+    return Linked(compared, lists, memberships)
 
 
 def kernel_blocks(

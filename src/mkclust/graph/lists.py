@@ -5,6 +5,10 @@ if it is at least as similar. So lists tell what is near by the same rule for an
 for other samples of a fit and for new ones. Only anchors have lists; an anchor that has
 one is in it. Fits find the lists of anchors in `Search`, and `Lists.memberships` says
 by the same limits in which lists any samples are: change both alike.
+
+Samples of the fit come back as rows of similarities that do not say which anchor they
+are. So a rule for the list of a sample itself has to count the sample, too, which is
+not always the most similar to itself.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,8 +37,9 @@ class Lists:
     # nobody is alike, or ties made it too long.
     limits: Float
     tie: float  # similarities that are smaller by less are as large
-    # Whether a sample that is in no list joins that of the nearest anchor.
-    for_all: bool
+    # Whether the kernel is the mix, by which a sample that is in no list joins that of
+    # the nearest anchor.
+    of_mix: bool
 
     def memberships(self, similarities: Array) -> list[Any]:
         """Return by size which samples are in which anchors' lists, sparse, of bool."""
@@ -67,23 +72,30 @@ class Lists:
         shape = (n, len(limits))
         counts = np.bincount(rows, minlength=n)
         alone = np.flatnonzero(counts == 0)
-        if not self.for_all or not len(alone):
+        if not self.of_mix or not len(alone):
             return true_at(rows, anchors, shape)
 
         of_alone = select(similarities, alone)
-        nearest, is_near = nearest_list(of_alone, limits)
+        nearest, is_near = nearest_list(of_alone, limits, self.tie)
         rows = np.append(rows, alone[is_near])
         anchors = np.append(anchors, nearest[is_near])
         return _matrix(rows, anchors, shape)
 
 
-def nearest_list(similarities: Array, limits: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return for every row the nearest anchor with a list, and whether there is one."""
+def nearest_list(
+    similarities: Array,
+    limits: Float,
+    tie: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return for every row the nearest anchor with a list, and whether there is one.
+
+    Of anchors that are as near, it is the first.
+    """
     on_host = to_host(similarities)
     to_lists = np.where(np.isfinite(limits), on_host, -np.inf)
-    nearest = to_lists.argmax(axis=1)
-    largest = to_lists.max(axis=1, initial=-np.inf)
-    return nearest, largest > -np.inf
+    highest = to_lists.max(axis=1, initial=-np.inf)
+    is_nearest = to_lists >= highest[:, None] - tie
+    return is_nearest.argmax(axis=1), highest > -np.inf
 
 
 def list_sizes(
@@ -136,12 +148,12 @@ class Search:
         sizes: Sequence[int],
         n_anchors: int,
         tie: float,
-        for_all: bool,
+        of_mix: bool,
     ):
         self.sizes = tuple(sizes)
         self.n_anchors = n_anchors
         self.tie = tie
-        self.for_all = for_all
+        self.of_mix = of_mix
         self.limits: list[Float] = []
         self.members: list[list[Any]] = [[] for _ in sizes]
         # How many lists of a size were too long.
@@ -169,7 +181,7 @@ class Search:
         # A list of a view that ties make longer than this multiple of its size is
         # vague: it ends before.
         vague = 2
-        if not self.for_all:
+        if not self.of_mix:
             is_vague = lengths > vague * size + 1
             nearer = limits + 2 * self.tie
             limits = np.where(is_vague, nearer, limits)
@@ -200,7 +212,7 @@ class Search:
         for blocks in self.members:
             by_list = scipy.sparse.vstack(blocks, "csr")
             members.append(by_list.T.tocsr())
-        return Lists(limits, self.tie, self.for_all), members
+        return Lists(limits, self.tie, self.of_mix), members
 
 
 def find_lists(
@@ -216,8 +228,8 @@ def find_lists(
     The first kernel is the mix: by it every sample is in a list.
     """
     longest = max(sizes)
-    searches = [Search(sizes, n_anchors, tie, for_all=False) for tie in ties]
-    searches[0].for_all = True
+    searches = [Search(sizes, n_anchors, tie, of_mix=False) for tie in ties]
+    searches[0].of_mix = True
 
     def find(part: slice) -> list[Nearest]:
         """Return the nearest anchors of some anchors, by kernel."""

@@ -14,7 +14,11 @@ from mkclust.explain.clarity import Clarity
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
 from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
-from mkclust.explain.number_of_clusters import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.number_of_clusters import (
+    NumberOfClusters,
+    options_of,
+    suggest_n_clusters,
+)
 from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
@@ -314,10 +318,7 @@ def _suggestion(
         return alternatives
     if not alternatives or model.n_clusters_ == 1:
         return None
-    kernels = model.kernels
+    options = options_of(model)
     if is_approximated(model):
-        kernels = default_bank(True, "gaussian")
-
-    names = ("center", "normalize", "psd", "scale")
-    options = {name: getattr(model, name) for name in names}
-    return suggest_n_clusters(samples, evidence=True, kernels=kernels, **options)
+        options["kernels"] = default_bank(True, "gaussian")
+    return suggest_n_clusters(samples, evidence=True, **options)
