@@ -69,8 +69,8 @@ with tempfile.TemporaryDirectory() as folder:
 print((again.predict(new) == labels).all())
 
 # %%
-# LMKKM, ONKC, LKAM and LocalizedSimpleMKKM weigh single samples or entries of kernels.
-# Like scikit-learn's ``SpectralClustering``, they have no ``predict``.
+# Some methods weigh single samples or entries of kernels. Like scikit-learn's
+# ``SpectralClustering``, they have no ``predict``.
 
 from mkclust import METHODS
 

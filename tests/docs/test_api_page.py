@@ -1,5 +1,6 @@
 """The API reference names everything that is public."""
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -52,6 +53,21 @@ PUBLIC = {
         if name not in (*mkclust.__all__, "agreement_of_labels")
     ],
 }
+
+
+def imported_for_types() -> set[str]:
+    """Return the names that type checkers, and nobody else, see imported at once."""
+    tree = ast.parse(Path(mkclust.__file__).read_text(encoding="utf-8"))
+    branches = (node for node in tree.body if isinstance(node, ast.If))
+    (branch,) = (node for node in branches if ast.unparse(node.test) == "TYPE_CHECKING")
+    return {alias.name for node in branch.body for alias in node.names}
+
+
+def test_the_package_names_the_same_for_users_and_for_type_checkers():
+    later = set(mkclust._IMPORTED_LATER)
+    assert later == imported_for_types()
+    assert later | {"__version__"} == set(mkclust.__all__)
+    assert len(mkclust.__all__) == len(set(mkclust.__all__))
 
 
 @pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)

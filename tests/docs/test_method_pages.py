@@ -30,6 +30,16 @@ def test_the_table_of_methods_lists_every_method_with_what_it_can_do():
         assert aside == ("yes" if "set_aside_" in method.__doc__ else "no"), key
 
 
+def test_every_method_is_in_the_list_of_pages_and_in_the_table_of_large_weights():
+    text = (FOLDER / "index.md").read_text(encoding="utf-8")
+    pages = re.search(r"```{toctree}\n:hidden:\n\n(.*?)\n```", text, re.DOTALL)[1]
+    assert sorted(pages.split()) == sorted(METHODS)
+    table = text.partition("| method | a large weight means |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1].split(", ") for line in table.splitlines()[2:]]
+    names = [name.strip() for cell in cells for name in cell]
+    assert sorted(names) == sorted(method.__name__ for method in METHODS.values())
+
+
 @pytest.mark.parametrize("key", METHODS)
 def test_the_page_of_a_method_names_its_parameters_its_references_and_an_example(key):
     text = (FOLDER / f"{key}.md").read_text(encoding="utf-8")

@@ -16,22 +16,15 @@ from mkclust.text import latex_text
 
 # The scores in the headings of tables.
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
-# The names of methods in print; all others are those of their classes or of a plan.
+# The names of methods in print, if they are neither those of their classes nor of a
+# plan.
 PRINTED_NAMES = {
-    "simplemkkm": "SimpleMKKM",
     "avg-kkm": "Avg-KKM",
-    "mkkm": "MKKM",
-    "lmkkm": "LMKKM",
-    "onkc": "ONKC",
     "mkkm-mir": "MKKM-MiR",
-    "lkam": "LKAM",
     "lf-mvc": "LF-MVC",
     "mkkm-mm": "MKKM-MM",
     "kamm-r": "KAMM-R",
     "kamm-a": "KAMM-A",
-    "agreement-kkm": "AgreementKKM",
-    "anchored-mkkm": "AnchoredMKKM",
-    "localized-simplemkkm": "LocalizedSimpleMKKM",
     "best-single-kernel": "Best single kernel",
 }
 # The name of the axis of data sets.
@@ -269,8 +262,16 @@ def printed_names(rows: Iterable[Row]) -> dict[str, str]:
         own_class = entry.partition(" on ")[0].rpartition(":")[2]
         name = method
         if entry == method:
-            name = PRINTED_NAMES.get(method, method)
+            name = _printed_name(method)
         elif own_class.lower() == method:
             name = own_class
         names[method] = name
     return names
+
+
+def _printed_name(method: str) -> str:
+    """Return the name in print of a method by its key."""
+    name = method
+    if method in METHODS:
+        name = METHODS[method].__name__
+    return PRINTED_NAMES.get(method, name)
