@@ -559,10 +559,14 @@ def test_compressed_models_say_what_their_features_miss(problem):
 
 
 @pytest.mark.slow
-def test_other_numbers_of_clusters_are_compared_if_asked_for(problem):
-    model = AverageKKM(4, random_state=0).fit(problem[0])
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [(AverageKKM, {}), (AgreementKKM, {"neighbors": 8, "resolution": 20.0})],
+)
+def test_other_numbers_of_clusters_are_compared_if_asked_for(problem, method, settings):
+    model = method(4, **settings, random_state=0).fit(problem[0])
     data = collect(model, problem[0], n_resamples=0, alternatives=True)
-    expected = suggest_n_clusters(problem[0], evidence=True)
+    expected = suggest_n_clusters(problem[0], evidence=True, **settings)
     assert data.suggestion.summary() == expected.summary()
 
 
