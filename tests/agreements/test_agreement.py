@@ -337,16 +337,16 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
     clinical = pd.DataFrame(3 * rng.normal(size=(3, 4))[y] + rng.normal(size=(150, 4)))
     related = clinical.add_prefix("x").assign(stage=np.array(["I", "II", "III"])[y])
     both = agreement({"omics": pd.DataFrame(omics), "clinical": related})
-    assert both.verdict() == "Both views agree (p <1e-16)."
+    assert both.verdict() == "Both views agree (p < 1e-16)."
 
     views = {"omics": pd.DataFrame(omics), "proteins": pd.DataFrame(proteins)}
     assert (
         agreement(views | {"clinical": related}).verdict()
-        == "All 3 views agree (p <1e-16)."
+        == "All 3 views agree (p < 1e-16)."
     )
     stranger = agreement(views | {"clinical": mixed_clinic(150, rng)})
     assert stranger.verdict().startswith(
-        "2 of 3 views agree (p <1e-16): omics and proteins."
+        "2 of 3 views agree (p < 1e-16): omics and proteins."
     )
     assert stranger.set_aside == ("clinical", "clinical (categories)")
 
@@ -354,7 +354,7 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
     related["stage"] = rng.choice(["I", "II", "III"], size=150)
     partly = agreement(views | {"clinical": related})
     assert partly.verdict().startswith(
-        "All 3 views agree (p <1e-16): omics, proteins and clinical. "
+        "All 3 views agree (p < 1e-16): omics, proteins and clinical. "
         "Set aside without clear agreement: clinical (categories)"
     )
 

@@ -46,11 +46,11 @@ def limit_rule() -> str:
 def p_text(value: float, sign: str = "") -> str:
     """Return a p-value in one digit after a sign; as a bound if it is one.
 
-    Those in the far tail are "<1e-16", and the smallest that shuffled samples give have
-    "<=" as their sign.
+    Those in the far tail are below 1e-16, and the smallest that shuffled samples give
+    have "<=" as their sign.
     """
     if value < 1e-16:
-        return "<1e-16"
+        return "< 1e-16" if sign else "<1e-16"
 
     # The smallest p-value by shuffled samples, and twice it.
     least = 1 / ORDERS**2

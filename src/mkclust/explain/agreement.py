@@ -49,7 +49,7 @@ def agreement(
     >>> views = {name: view[:300] for name, view in load("digits").views.items()}
     >>> views["dice"] = np.random.default_rng(0).normal(size=(300, 20))
     >>> print(agreement(views).verdict())  # doctest: +NORMALIZE_WHITESPACE
-    4 of 5 views agree (p <1e-16): pixels, fourier, gradients and projections.
+    4 of 5 views agree (p < 1e-16): pixels, fourier, gradients and projections.
     Set aside without clear agreement: dice (p = 0.3); the limit is 2e-05.
     """
     model = AverageKKM(1, **options)

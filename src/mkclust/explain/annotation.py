@@ -207,7 +207,7 @@ class Annotation:
             sentences.append(
                 f"Adjusted for {join_words(found.adjusted_for)} "
                 f"({found.n_samples:,} samples), the clusters differ in survival with "
-                f"p = {p_text(found.p_value)}."
+                f"p {p_text(found.p_value, '= ')}."
             )
         return sentences
 
