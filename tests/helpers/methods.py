@@ -56,6 +56,7 @@ class MedianKernel(RelaxedClusterer):
             objective=found.value,
             history=np.array([found.value]),
             converged=True,
+            n_iter=1,
             kernel=kernel,
         )
 
