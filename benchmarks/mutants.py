@@ -371,6 +371,22 @@ MUTANTS = (
         ("graph/test_partition.py",),
     ),
     Mutant(
+        "nearest-of-a-tie",
+        "graph/lists.py",
+        "is_nearest = to_lists >= highest[:, None] - tie",
+        "is_nearest = to_lists >= highest[:, None]",
+        "Of two lists that are as near, rounding decides which one a sample joins.",
+        ("graph/test_lists.py",),
+    ),
+    Mutant(
+        "list-of-nobody",
+        "graph/lists.py",
+        "has_others = np.isfinite(limits) & (lengths > 1)",
+        "has_others = np.isfinite(limits)",
+        "Samples to which nobody is near have a list of their own.",
+        ("graph/test_lists.py",),
+    ),
+    Mutant(
         "modularity",
         "graph/partition.py",
         "modularity = judge.modularity(labels)",
