@@ -21,7 +21,6 @@ NOW = records.minor_version(records.stamp())
 OLDER = {
     "results/agreement/rows.jsonl.gz",
     "results/missing_views/rows.jsonl.gz",
-    "results/mutants.json",
     "results/times/rows.jsonl.gz",
     "results/times/solves.jsonl.gz",
     "speed/results/x86_64.json",
