@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -213,12 +214,20 @@ def test_words_for_what_is_not_known_are_named_in_the_file_of_variables_too():
 
 
 def test_a_table_of_survival_alone_belongs_to_another_option():
-    messy_visits()[["patient", "OS_MONTHS", "OS_STATUS"]].to_csv("os.csv", index=False)
+    Path("more").mkdir()
+    survival = messy_visits()[["patient", "OS_MONTHS", "OS_STATUS"]]
+    survival.to_csv("more/os.csv", index=False)
     proteins = tables()[1].reindex(PATIENTS).fillna(0)
     proteins.to_csv("proteins.csv", index_label="sample")
-    message = stop("cluster", "proteins.csv", "os.csv", "-k", 3)
-    assert "os.csv: has only columns of survival" in message
-    assert "give it by --annotate instead" in message
+    proteins[::-1].add_suffix("_b").to_csv("others.csv", index_label="sample")
+    files = ("proteins.csv", "more/os.csv", "others.csv")
+    assert "os.csv: has only columns of survival" in stop("cluster", *files, "-k", 3)
+
+    report = json.loads(invoke("inspect", *files, "--json").stdout)
+    words = shlex.split(report["command"])
+    assert words[:4] == ["mkclust", "cluster", "proteins.csv", "others.csv"]
+    assert words[words.index("--annotate") + 1] == "more/os.csv"
+    succeed(*words[1:])
 
 
 def test_python_is_told_of_words_for_what_is_not_known():

@@ -148,6 +148,8 @@ def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
     for parameter, value, file in cures:
         if parameter in of_all:
             changes[parameter] = value
+            if file is not None:
+                changes["inputs"] = [text for text in request.inputs if text != value]
         else:
             before = changes.get(parameter, getattr(request, parameter))
             changes[parameter] = (*before, f"{file}={value}")
@@ -161,6 +163,8 @@ def command_with(cures: Sequence[Cure]) -> str:
         words = ["cluster", *(word for word in words[1:] if word != "--json")]
         words += ["-k", AUTO]
     for cure in dict.fromkeys(cures):
+        if cure.parameter == "annotate" and cure.table is not None:
+            words.remove(cure.value)  # it is not clustered
         words += _as_typed(cure)
     return shlex.join(["mkclust", *words])
 
@@ -168,7 +172,7 @@ def command_with(cures: Sequence[Cure]) -> str:
 def _as_typed(cure: Cure) -> list[str]:
     """Return a cure as an option and its value."""
     value = cure.value
-    if cure.table is not None:
+    if cure.table is not None and cure.parameter != "annotate":
         value = f"{cure.table}={value}"
     return [f"--{cure.parameter.replace('_', '-')}", value]
 
@@ -247,12 +251,23 @@ def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
         if each.is_certain and each.n_characters is None
     }
     options = TableOptions(join=request.join or "exact", impute=request.impute)
-    for finding in find_obstacles(tables, options, square):
+    for name in list(tables):
+        alone = find_obstacles({name: tables[name]}, options, square & {name})
+        moves = [finding for finding in alone if _is_of_survival_alone(finding)]
+        if moves and request.annotate is None and len(tables) > 1:
+            found.append(_of_files(moves[0], files, request))
+            del tables[name]
+    for finding in find_obstacles(tables, options, square & set(tables)):
         turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]
         if turns and finding.table in certain:
             continue  # the command does it by itself
         found.append(_of_files(finding, files, request))
     return found
+
+
+def _is_of_survival_alone(finding: Finding) -> bool:
+    """Return whether a table has nothing to cluster on, and belongs to --annotate."""
+    return finding.stops and any(each.parameter == "annotate" for each in finding.cures)
 
 
 def _look_beside(request: Request) -> list[Obstacle]:
@@ -360,7 +375,9 @@ def _of_files(finding: Finding, files: Mapping[str, str], request: Request) -> O
         if cure.parameter != "annotate":
             found.append(cure._replace(table=file))
         elif request.annotate is None:
-            found.append(Cure("annotate", str(file)))
+            path = next(text for text in request.inputs if file_name(text) == file)
+            is_moved = _is_of_survival_alone(finding)
+            found.append(Cure("annotate", path, file if is_moved else None))
     if not found:
         advice = finding.remedy or finding.advice
         return Obstacle(f"{text}; {advice}", stops=finding.stops)

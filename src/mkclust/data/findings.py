@@ -322,6 +322,7 @@ class _Search:
                 name,
                 f"has only columns of survival, {listed}, which are not clustered on",
                 "leave it out, and pass it to annotate",
+                Cure("annotate", name, name),
                 remedy="give it by --annotate instead",
             )
             return
