@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mkclust
-from helpers.cli import succeed, three_clusters
+from helpers.cli import stop, succeed, three_clusters
 
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="needs POSIX devices and signals"
@@ -116,3 +116,11 @@ def test_the_demo_joins_files_explains_its_result_and_ends_with_a_command():
     (line,) = (line for line in text.splitlines() if "mkclust cluster new/demo" in line)
     succeed(*shlex.split(line)[1:])
     assert pd.read_csv("labels.csv", index_col="id")["cluster"].equals(labels)
+
+
+def test_an_option_of_one_value_is_refused_if_it_is_given_twice():
+    files = ("a.csv", "b.csv", "--annotate", "one.csv", "--annotate=two.csv")
+    message = stop("cluster", *files, "-k", 3)
+    assert "--annotate is given 2 times, and takes one value" in message
+    assert "-k is given 2 times" in stop("cluster", "a.csv", "-k", 3, "-k", 4)
+    assert "a.csv" in stop("cluster", "a.csv", "-k", 3, "--drop", "x", "--drop", "y")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mkclust.cli import commands
-from mkclust.cli.errors import Commands
+from mkclust.cli.errors import Command, Commands
 from mkclust.version import __version__
 
 app = typer.Typer(
@@ -52,6 +52,8 @@ for command in (
     commands.rerun,
     commands.demo,
 ):
-    app.command(name=command.__name__)(command)
+    app.command(name=command.__name__, cls=Command)(command)
 for command in (commands.bench, commands.report):
-    app.command(name=command.__name__, rich_help_panel="For benchmarks")(command)
+    app.command(name=command.__name__, cls=Command, rich_help_panel="For benchmarks")(
+        command
+    )

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from mkclust.text import printable
 
@@ -57,6 +57,24 @@ class Commands(TyperGroup):
             typer.echo("mkclust: interrupted", err=True)
         _flush()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, of which one would be lost."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the name of the command."""
+        for option in self.params:
+            if option.nargs == 0 or getattr(option, "multiple", True):
+                continue
+            given = [word for word in args if word.partition("=")[0] in option.opts]
+            if len(given) > 1 and not getattr(option, "is_flag", False):
+                name = given[0].partition("=")[0]
+                raise CommandError(
+                    f"{name} is given {len(given)} times, and takes one value: pass "
+                    "it once"
+                )
+        return super().parse_args(ctx, args)
 
 
 def _message_of(error: Any) -> str:

@@ -165,8 +165,18 @@ def command_with(cures: Sequence[Cure]) -> str:
     for cure in dict.fromkeys(cures):
         if cure.parameter == "annotate" and cure.table is not None:
             words.remove(cure.value)  # it is not clustered
+        if cure.parameter in ("join", "impute"):
+            words = _without(words, f"--{cure.parameter}")
         words += _as_typed(cure)
     return shlex.join(["mkclust", *words])
+
+
+def _without(words: list[str], option: str) -> list[str]:
+    """Return the words of a command without an option and its value."""
+    if option not in words:
+        return words
+    place = words.index(option)
+    return words[:place] + words[place + 2 :]
 
 
 def _as_typed(cure: Cure) -> list[str]:
