@@ -65,10 +65,11 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the name of the command."""
         for option in self.params:
-            if option.nargs == 0 or getattr(option, "multiple", True):
+            is_flag = getattr(option, "is_flag", False)
+            if is_flag or getattr(option, "multiple", True):
                 continue
             given = [word for word in args if word.partition("=")[0] in option.opts]
-            if len(given) > 1 and not getattr(option, "is_flag", False):
+            if len(given) > 1:
                 name = given[0].partition("=")[0]
                 raise CommandError(
                     f"{name} is given {len(given)} times, and takes one value: pass "

@@ -261,13 +261,7 @@ def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
         if each.is_certain and each.n_characters is None
     }
     options = TableOptions(join=request.join or "exact", impute=request.impute)
-    for name in list(tables):
-        alone = find_obstacles({name: tables[name]}, options, square & {name})
-        moves = [finding for finding in alone if _is_of_survival_alone(finding)]
-        if moves and request.annotate is None and len(tables) > 1:
-            found.append(_of_files(moves[0], files, request))
-            del tables[name]
-    for finding in find_obstacles(tables, options, square & set(tables)):
+    for finding in find_obstacles(tables, options, square):
         turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]
         if turns and finding.table in certain:
             continue  # the command does it by itself

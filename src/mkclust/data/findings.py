@@ -13,6 +13,7 @@ from mkclust.data.encode import unusable_columns
 from mkclust.data.id_columns import is_own_column
 from mkclust.data.join import holds_ids
 from mkclust.data.no_features import (
+    has_only_survival,
     id_columns,
     leave_out_outcomes,
     outcome_columns,
@@ -74,6 +75,7 @@ def find_obstacles(
     """
     search = _Search(dict(tables), options, of_pairs)
     with silence():
+        search.survival()
         search.orientation()
         search.ids()
         search.columns()
@@ -311,13 +313,26 @@ class _Search:
                 continue  # said by the reader
             self._mend(name, unusable)
 
+    def survival(self) -> None:
+        """Note tables of survival alone, and look at the others only."""
+        alone = [
+            name
+            for name, table in self.frames.items()
+            if has_only_survival(table.values)
+        ]
+        if len(alone) == len(self.tables):
+            return
+        for name in alone:
+            self.outcomes(name)
+            del self.tables[name]
+
     def outcomes(self, name: str) -> None:
         """Note columns of survival, which are not clustered on."""
         columns = outcome_columns(self.tables[name].values)
         if not columns:
             return
         listed = join_words(map(repr, columns))
-        if len(columns) == self.tables[name].values.shape[1]:
+        if has_only_survival(self.tables[name].values):
             self.add(
                 name,
                 f"has only columns of survival, {listed}, which are not clustered on",

@@ -175,6 +175,11 @@ def leave_out_outcomes(
     return kept
 
 
+def has_only_survival(frame: pd.DataFrame) -> bool:
+    """Return whether a table has columns of survival, and no others."""
+    return 0 < frame.shape[1] == len(outcome_columns(frame))
+
+
 def outcome_columns(frame: pd.DataFrame) -> list[Any]:
     """Return the columns that hold survival: pairs of time and event, and ``OS_*``."""
     columns: dict[str, tuple[Float, tuple[str, ...]]] = {}
