@@ -22,6 +22,7 @@ files           four kernels of 20,000 samples in a file of 12 GB, streamed
 sparse          100,000 samples with a sparse view of 50,000 columns and a dense one
 neighborhoods   shared neighborhoods of 50,000 samples, compared with features
 any_number      the recommended method, AgreementKKM, on 200,000 samples
+any_million     the same on one million
 wide            a compressed CSV file of 5,000 x 20,000, clustered by the command line
 """
 
@@ -337,11 +338,17 @@ def any_number(n=200_000):
     return measured(mkclust.AgreementKKM(K, random_state=0), views, y)
 
 
+def any_million(n=1_000_000):
+    """Fit a million samples by neighborhoods."""
+    return any_number(n)
+
+
 PARTS = (
     million,
     compared,
     growth,
     any_number,
+    any_million,
     ten_million,
     cluster,
     hdigit,
