@@ -31,6 +31,8 @@ def read_json(name):
 def in_words(count):
     """Return a number of samples, with millions as a word."""
     millions, rest = divmod(count, 1_000_000)
+    if millions == 1 and not rest:
+        return "a million"
     if millions and not rest:
         return f"{millions} million"
     return f"{count:,}"
@@ -78,8 +80,7 @@ def largest():
         for fit in read_json("neighborhoods.json")["sizes"]
     ]
     parts = read_json("scale.json")["parts"]
-    if "any_number" in parts:
-        fits.append(parts["any_number"])
+    fits += [parts[name] for name in ("any_number", "any_million") if name in parts]
 
     size = max(fit["n_samples"] for fit in fits)
     seconds = [fit["seconds"] for fit in fits if fit["n_samples"] == size]

@@ -27,8 +27,8 @@ def test_a_page_with_measured_numbers_is_what_its_template_makes(page):
 
 
 def test_millions_of_samples_are_a_word():
-    counts = (60, 1_797, 1_500_000, 10_000_000)
-    named = ["60", "1,797", "1,500,000", "10 million"]
+    counts = (60, 1_797, 1_000_000, 1_500_000, 10_000_000)
+    named = ["60", "1,797", "a million", "1,500,000", "10 million"]
     assert [make_readme.in_words(count) for count in counts] == named
 
 
