@@ -7,6 +7,8 @@ import threading
 import warnings
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from mkclust.bench.data import Prepared
 from mkclust.bench.execute import Job, execute
 from mkclust.bench.plan import import_loaders
@@ -38,29 +40,30 @@ class Worker:
         code = self.process.exitcode
         if code == 0:
             return []
-        if code in (-signal.SIGTERM, -signal.SIGHUP):
+        ended_by = {-number: number.name for number in signal.Signals}.get(code)
+        if ended_by in ("SIGTERM", "SIGHUP"):
             raise KeyboardInterrupt  # such a signal is meant for the whole run
         if code == 1 and self.job.facts["n_samples"] is None:
             raise ChildProcessError(
                 "a process ended before its first task; in a script, run plans under "
                 "if __name__ == '__main__'"
             )
-        status = "failed"
-        message = f"the process ended by itself (exit code {code})"
-        if code == -signal.SIGALRM:
-            limit = self.job.plan.time_limit
-            status = "time"
-            message = f"the solve took more than the limit of {limit:g} s"
-        elif code == -signal.SIGKILL:
-            status = "memory"
-            message = "the process was killed, probably out of memory"
-        return self.job.failures(status, message)
+        if ended_by == "SIGALRM":
+            limit = f"{self.job.plan.time_limit:g} s"
+            return self.job.failures(
+                "time", f"the solve took more than the limit of {limit}"
+            )
+        if ended_by == "SIGKILL":
+            return self.job.failures(
+                "memory", "the process was killed, probably out of memory"
+            )
+        return self.job.failures(
+            "failed", f"the process ended by itself (exit code {code})"
+        )
 
 
 def work(pipe: Any, job: Job) -> None:
     """Do a job: send the facts of its data, then the result of every task."""
-    from threadpoolctl import threadpool_limits
-
     # An interrupt from the keyboard reaches all processes; the parent alone decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -77,17 +80,16 @@ def work(pipe: Any, job: Job) -> None:
                 import_loaders((plan.folder / plan.loaders).resolve())
             prepared = Prepared.read(job.dataset, plan.folder)
         except Exception as error:
-            pipe.send((job.failures_of(error), []))
+            pipe.send((job.facts, job.failures_of(error), []))
             return
         job.facts = prepared.facts
-        pipe.send(job.facts)
+        pipe.send((job.facts, [], []))
         for result in execute(job, prepared):
-            pipe.send(result)
+            pipe.send((job.facts, *result))
 
 
 def _end_with_parent() -> None:
     """End this process as soon as its parent has ended."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+    parent: Any = multiprocessing.parent_process()
     parent.join()
     os._exit(1)

@@ -4,7 +4,8 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import connection
 from pathlib import Path
@@ -13,12 +14,11 @@ from typing import Any
 import joblib
 
 from mkclust.bench.execute import Job
-from mkclust.bench.journal import Journal, locked
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError
 from mkclust.bench.pool import Worker
-from mkclust.bench.rows import Row, canonical
+from mkclust.bench.rows import Journal, Row, canonical
 from mkclust.datasets import CATALOG, load
-from mkclust.files import errors_of, write_atomically
+from mkclust.files import write_atomically
 from mkclust.version import versions
 
 
@@ -83,11 +83,9 @@ def run_plan(
         jobs = [
             Job(plan, dataset, method) for dataset in present for method in plan.methods
         ]
-        by_key = {job.key: job for job in jobs}
-        for row in rows.objects.values():
-            job = by_key.get((row["dataset"], row["method"]))
-            if job:
-                job.rows.append(row)
+        for job in jobs:
+            stored = rows.objects.values()
+            job.rows += [r for r in stored if (r["dataset"], r["method"]) == job.key]
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
         _work(jobs, n_processes, rows, solves, watcher)
         failures = [row for row in rows.objects.values() if row["status"] != "ok"]
@@ -95,15 +93,30 @@ def run_plan(
         return Summary(rows.path, n_rows, n_rows - before, failures, missing)
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create a folder into which one run at a time may write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        if os.name == "posix":  # other systems have no such locks
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(
+                    f"{folder}: another run writes into this folder; wait for it, or "
+                    "choose another folder"
+                ) from None
+        yield
+
+
 def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     """Return the available data sets by name, and the names of the others."""
     present: dict[str, DatasetEntry] = {}
     missing: list[str] = []
     for entry in plan.datasets:
-        name: str | None = entry.name
-        if not entry.path:
-            name = CATALOG[entry.name].find()
-
+        name = entry.name if entry.path else CATALOG[entry.name].find()
         if name is not None:
             present.setdefault(name, replace(entry, name=name))
         elif plan.missing == "skip":
@@ -130,26 +143,20 @@ def _work(
                 worker = workers[pipe]
                 job = worker.job
                 try:
-                    message = worker.pipe.recv()
+                    job.facts, new, new_solves = worker.pipe.recv()
                 except (EOFError, OSError):
                     del workers[pipe]
-                    message = worker.failures(), []
-                    if message[0] and job.facts["n_samples"] is not None:
+                    new, new_solves = worker.failures(), []
+                    if new and job.facts["n_samples"] is not None:
                         queue.insert(0, job)  # its other tasks
-                if isinstance(message, dict):
-                    job.facts = message
-                    _check_same(rows.path.parent, job)
-                else:
-                    new, new_solves = message
-                    solves.append(new_solves)
-                    rows.append([row | stamp for row in new])
-                    job.rows += new
+                _check_same(rows.path.parent, job)
+                solves.append(new_solves)
+                rows.append([row | stamp for row in new])
+                job.rows += new
             if watcher is not None:
-                running = workers.values()
-                names = [" ".join(worker.job.key) for worker in running]
+                names = [" ".join(worker.job.key) for worker in workers.values()]
                 n_left = len(queue) + len(names)
-                n_done = len(jobs) - n_left
-                watcher(n_done, n_left, ", ".join(names))
+                watcher(len(jobs) - n_left, n_left, ", ".join(names))
     finally:
         for worker in workers.values():
             worker.kill()
@@ -158,34 +165,27 @@ def _work(
 def _check_same(folder: Path, job: Job) -> None:
     """Refuse rows of other data, or of another method under the same name."""
     now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
-    default = canonical(job.settings()[0])
+    default = {"parameters": canonical(job.settings()[0])}
     for row in job.rows:
-        if row["default"]:
-            now["parameters"] = default
-        else:
-            now.pop("parameters", None)
-        for name, value in now.items():
-            recorded = row.get(name)
-            if recorded is None or value is None or recorded == value:
-                continue
-            raise ValueError(
-                f"{folder}: its rows of {' '.join(job.key)} have another {name} "
-                f"({recorded}); choose another folder, or rename the data set or the "
-                "method"
-            )
+        expected = now | default if row["default"] else now
+        for name, value in expected.items():
+            # Of unreadable data no fingerprint is known.
+            if None not in (row.get(name), value) and row[name] != value:
+                raise ValueError(
+                    f"{folder}: its rows of {' '.join(job.key)} have another {name} "
+                    f"({row[name]}); choose another folder, or rename the data set or "
+                    "the method"
+                )
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    return tuple(
-        row[n] for n in ("dataset", "method", "parameters", "resample", "repetition")
-    )
+    names = ("dataset", "method", "parameters", "resample", "repetition")
+    return tuple(row[name] for name in names)
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
     """Refuse to add rows to those of another protocol in one folder."""
-    file = folder / "protocol.json"
-
     # The settings of a plan that comparable rows share.
     compared = (
         "seed",
@@ -197,13 +197,12 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
         "threads",
     )
     protocol = {name: getattr(plan, name) for name in compared}
+    file = folder / "protocol.json"
     if not file.exists():
         text = f"{json.dumps(protocol, indent=1)}\n"
         write_atomically({file: text.encode()})
-    with errors_of(file):
-        before = json.loads(file.read_text(encoding="utf-8"))
     # Rows of earlier versions are all by rows of unit length.
-    before = {"rounding": "unit"} | before
+    before = {"rounding": "unit"} | json.loads(file.read_text(encoding="utf-8"))
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(
@@ -215,9 +214,7 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
 def machine() -> str:
     """Return the kind of machine, which times depend on."""
     info = Path("/proc/cpuinfo")
-    models = re.findall(
-        r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M
-    )
+    text = info.read_text() if info.exists() else ""
+    models = re.findall(r"^model name\s*: (.+)$", text, re.M)
     kind = f"{platform.system()} {platform.machine()}"
-    n_cores = f"{joblib.cpu_count()} cores"
-    return ", ".join([kind, *models[:1], n_cores])
+    return ", ".join([kind, *models[:1], f"{joblib.cpu_count()} cores"])

@@ -78,31 +78,32 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
         raise ValueError(
             f"rows have resample={shares.tolist()}: pass those of one benchmark"
         )
+    labels = dataset_labels(rows)
+    names = printed_names(rows)
     found = []
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
-        if selection == "oracle" or not group["oracle"].any():
-            head = {
-                "dataset": dataset,
-                "method": method,
-                "oracle": group["oracle"].any(),
-            }
-            outcomes_of_group = _group_outcomes(group, selection)
-            found += [head | each for each in outcomes_of_group]
+        is_oracle = group["oracle"].any()
+        if is_oracle and selection != "oracle":
+            continue
+        head = {
+            "dataset": dataset,
+            "label": labels[dataset],
+            "method": method,
+            "name": names[method],
+            "oracle": is_oracle,
+        }
+        found += [head | each for each in _group_outcomes(group, selection)]
     if not found:
         raise ValueError(f"there are no rows with {selection} settings")
+    order = order_methods(names)
+    found.sort(
+        key=lambda each: (each["label"], order.index(each["method"]), each["score"])
+    )
     frame = pd.DataFrame(found)
-    labels = frame["dataset"].map(dataset_labels(rows))
-    frame.insert(1, "label", labels)
-    names = frame["method"].map(printed_names(rows))
-    frame.insert(3, "name", names)
-    by_method = frame.groupby(["dataset", "score"])["values"]
-    sets = (not_worse(values.to_dict()) for _, values in by_method)
-    best = set[int]().union(*sets)
-    frame["not_worse"] = frame.index.isin(best)
-    order = order_methods(frame["method"])
-    frame["method"] = pd.Categorical(frame["method"], order)
-    frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
-    return frame.astype({"method": str}).drop(columns="values")
+    by_score = frame.groupby(["dataset", "score"])["values"]
+    best = (not_worse(values.to_dict()) for _, values in by_score)
+    frame["not_worse"] = frame.index.isin(set[int]().union(*best))
+    return frame.drop(columns="values")
 
 
 def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
@@ -120,23 +121,18 @@ def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
     """Yield the outcomes of a method on a data set, for each score."""
     best = best_settings(rows)
-    is_ok = rows["status"] == "ok"
-    scored = rows[is_ok & rows["repetition"].notna()]
+    scored = rows[rows["status"] == "ok"]
     # Some repetitions chose the settings to repeat in full; all repetitions choose
     # among these.
     sizes = scored["parameters"].value_counts()
-    largest = sizes.reindex(best.values()).max()
-    full = sizes.index[sizes == largest]
-    by_setting = scored.groupby("parameters")[list(SCORES)]
-    means = by_setting.mean().round(MEAN_DIGITS)
+    full = sizes.index[sizes == sizes.reindex(best.values()).max()].sort_values()
+    means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
     for score in SCORES:
         setting = best.get("default" if selection == "default" else score)
         if selection == "oracle" and setting in full:
-            setting = means.loc[full.sort_values(), score].idxmax()
-        chosen = (
-            scored[scored["parameters"] == setting].set_index("repetition").sort_index()
-        )
-        values = 100 * chosen[score].astype(float)
+            setting = means.loc[full, score].idxmax()
+        chosen = scored[scored["parameters"] == setting].set_index("repetition")
+        values = 100 * chosen[score].astype(float).sort_index()
         tried = rows["default"] | (selection == "oracle")
         if setting is not None:
             tried = rows["parameters"] == setting
@@ -155,15 +151,11 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
 def _problem(failed: pd.DataFrame, n_scored: int) -> str:
     """Return why scores are missing, in words; empty if none are."""
     if failed.empty:
-        if n_scored:
-            return ""
-        return "not run"
+        return "" if n_scored else "not run"
     reasons = failed["status"] + ": " + failed["message"].fillna("")
     words = min(reasons).strip(": ")
     n = len(failed)
-    if n_scored:
-        return f"{n} of {n + n_scored} repetitions {words}"
-    return words
+    return f"{n} of {n + n_scored} repetitions {words}" if n_scored else words
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
@@ -186,35 +178,26 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     pairs, for the data decide which is the best. Empty if it shares no three
     repetitions with another.
     """
-    complete = pd.DataFrame(scores).dropna(axis=1, how="all")
-    frame = complete.astype(float)
+    frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}
     # Scores that differ by less are equal up to rounding.
     score_rounding = 1e-10
     for pair in itertools.combinations(frame, 2):
-        both = frame[pair[0]] - frame[pair[1]]
-        differences = both.dropna().to_numpy()
+        differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
         if len(differences) < 3:
             continue
         # The sign decides, since t has no variance.
         if np.ptp(differences) <= score_rounding:
-            is_zero = abs(differences[0]) <= score_rounding
-            p_values[pair] = float(is_zero)
+            p_values[pair] = float(abs(differences[0]) <= score_rounding)
         else:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     factors = np.arange(len(ordered), 0, -1)
     holm = (ordered * factors).clip(upper=1).cummax()
-    if holm.empty:
-        return set()
-
-    best = frame.mean().idxmax()
+    best = max(frame, key=lambda name: frame[name].mean(), default=None)
     with_best = {pair: p for pair, p in holm.items() if best in pair}
-    if not with_best:
-        return set()
-    return {best} | {
-        name for pair, p in with_best.items() if p > alpha for name in pair
-    }
+    equal = {name for pair, p in with_best.items() if p > alpha for name in pair}
+    return equal | {best} if with_best else set()
 
 
 class Ranking(NamedTuple):
@@ -268,50 +251,31 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
     )
     table = table.rename_axis("method").sort_values("rank", kind="stable")
     is_tied = ranks.nunique(axis=1).max() == 1
-    p_value = 1.0
-    if not is_tied:
-        p_value = float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
-
-    quantile = stats.studentized_range.ppf(0.95, k, np.inf)
-    q = quantile / math.sqrt(2)
-    spread = math.sqrt(k * (k + 1) / (6 * n))
-    difference = float(q * spread)
+    test = stats.friedmanchisquare
+    p_value = 1.0 if is_tied else float(test(*ranks.to_numpy().T).pvalue)
+    q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
+    difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
     left_out = [
         *scores.columns.difference(ranks.columns),
         *scores.index.difference(ranks.index),
     ]
-    summary = _rank_summary(n, p_value, difference, left_out)
-    return Ranking(table, summary, p_value, difference)
-
-
-def _rank_summary(
-    n_datasets: int, p_value: float, difference: float, left_out: list[str]
-) -> str:
-    """Return what ranks say about differences between methods, in sentences."""
-    sentences = [
-        f"Average ranks over {n_datasets} data sets; 1 is the best.",
-        f"Friedman's test: p = {p_value:.2g}.",
-    ]
-    if p_value > 0.05:
-        sentences.append("The methods may all be equally good.")
-
-    sentences.append(
+    sentences = {
+        f"Average ranks over {n} data sets; 1 is the best.": True,
+        f"Friedman's test: p = {p_value:.2g}.": True,
+        "The methods may all be equally good.": p_value > 0.05,
         f"Average ranks that differ by less than {difference:.2f} do not differ "
-        "significantly (Nemenyi, 5 %)."
-    )
-    if n_datasets < 10:
-        sentences.append("With fewer than ten data sets the tests are rough.")
-    if left_out:
-        named = ", ".join(left_out)
-        sentences.append(f"Left out, because scores are missing: {named}.")
-    return " ".join(sentences)
+        "significantly (Nemenyi, 5 %).": True,
+        "With fewer than ten data sets the tests are rough.": n < 10,
+        f"Left out, because scores are missing: {', '.join(left_out)}.": left_out,
+    }
+    summary = " ".join(text for text, holds in sentences.items() if holds)
+    return Ranking(table, summary, p_value, difference)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the means of one score from :func:`outcomes`, data sets by methods."""
     part = frame[frame["score"] == score]
-    means = part.pivot(index="label", columns="method", values="mean")
-    matrix = means.astype(float)
+    matrix = part.pivot(index="label", columns="method", values="mean").astype(float)
     return matrix[order_methods(matrix)]
 
 
@@ -319,11 +283,8 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     """Return the median seconds of a solve with default settings."""
     rows = list(rows)
     frame = pd.DataFrame(rows).astype({"solve_seconds": float})
-    frame = frame[
-        (frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()
-    ]
-    labels = frame["dataset"].map(dataset_labels(rows))
-    frame = frame.assign(label=labels)
+    frame["label"] = frame["dataset"].map(dataset_labels(rows))
+    frame = frame[(frame["status"] == "ok") & frame["default"]]
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
     return table[order_methods(table)].rename_axis(index="data set", columns=None)
 
@@ -336,9 +297,8 @@ def in_seconds(times: pd.DataFrame) -> str:
 
 def _markdown(table: pd.DataFrame, **options: Any) -> str:
     """Return a table as Markdown; the names of its rows and columns stay text."""
-    return table.rename(index=markdown_text, columns=markdown_text).to_markdown(
-        **options
-    )
+    safe = table.rename(index=markdown_text, columns=markdown_text)
+    return safe.to_markdown(**options)
 
 
 def _csv(table: pd.DataFrame, *, index: bool = False) -> str:
@@ -357,15 +317,21 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     together with the alignment, the share of the kernel's own leading structure that
     the consensus captures.
     """
-    columns = ["data set", "kernel", "method", "weight", "alignment"]
-    rows = []
-    for solve in solves:
-        if not solve["default"] or solve.get("oracle") or solve["weights"] is None:
-            continue
-        of_kernels = (solve["kernel_names"], solve["weights"], solve["alignments"])
-        for name, weight, alignment in zip(*of_kernels, strict=True):
-            rows.append((solve["dataset"], name, solve["method"], weight, alignment))
-    return pd.DataFrame(rows, columns=columns)
+    columns = {
+        "dataset": "data set",
+        "kernel_names": "kernel",
+        "method": "method",
+        "weights": "weight",
+        "alignments": "alignment",
+    }
+    found = [
+        solve
+        for solve in solves
+        if solve["default"] and not solve.get("oracle") and solve["weights"] is not None
+    ]
+    frame = pd.DataFrame(found, columns=list(columns)).rename(columns=columns)
+    table = frame.explode(["kernel", "weight", "alignment"], ignore_index=True)
+    return table.astype({"weight": float, "alignment": float})
 
 
 def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Path]:
@@ -385,10 +351,7 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    target = Path(path) / "report"
-    if folder is not None:
-        target = Path(folder)
-
+    target = Path(folder or Path(path) / "report")
     table = pd.DataFrame(rows)
     files = {}
     n_scored = (table["status"] == "ok").sum()
@@ -429,20 +392,14 @@ def _score_parts(
     )
     parts = [f"## Scores, {selection} settings", SELECTIONS[selection], bold + meaning]
     for score, title in TITLES.items():
-        scores_as_text = _markdown(score_table(frame, score))
-        parts += [f"### {title}", scores_as_text]
-    try:
-        own = frame[~frame["oracle"]]
-        ranking = rank_methods(score_matrix(own, "acc"))
-    except ValueError:  # too little to rank
-        pass
-    else:
+        parts += [f"### {title}", _markdown(score_table(frame, score))]
+    with suppress(ValueError):  # there may be too little to rank
+        ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
         files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
         text = _markdown(ranking.table, floatfmt=".2f")
         parts += ["### Average ranks by ACC", markdown_text(ranking.summary), text]
     is_problem = frame["problem"] != ""
     problems = frame.loc[is_problem, ["label", "method", "problem"]]
     for row in problems.drop_duplicates().to_numpy():
-        cells = map(markdown_text, row)
-        parts.append(f"- {' | '.join(cells)}")
+        parts.append(f"- {' | '.join(map(markdown_text, row))}")
     return parts

@@ -38,7 +38,7 @@ def plot_fit(model: FittedModel, y: Any = None) -> Figure:
     heights = [max(3.6, 0.21 * n_bars + 1.5), 5.4]
     panels: Any = [["weights", "solver"], ["embedding", "embedding"]]
     if y is not None:
-        panels[1] = ["embedding", "classes"]
+        panels[1][1] = "classes"
     figure = Figure(
         figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white"
     )

@@ -5,8 +5,7 @@ import numpy as np
 
 def cluster_sizes(labels: np.ndarray) -> dict[int, int]:
     """Return the number of samples of each cluster; the label -1 stands for none."""
-    known = labels[labels >= 0]
-    clusters, sizes = np.unique(known, return_counts=True)
+    clusters, sizes = np.unique(labels[labels >= 0], return_counts=True)
     return dict(zip(clusters.tolist(), sizes.tolist(), strict=True))
 
 
@@ -18,9 +17,7 @@ def sample_clusters(labels: np.ndarray, count: int) -> np.ndarray:
     order = np.random.default_rng(0).permutation(known)
     order = order[np.argsort(labels[order], kind="stable")]
     sizes = np.array(list(cluster_sizes(labels).values()))
-    shares = sizes * count // len(known)
-    quotas = np.maximum(shares, 1)
+    quotas = np.maximum(sizes * count // len(known), 1)
     starts = np.cumsum(sizes) - sizes
     rank = np.arange(len(known)) - np.repeat(starts, sizes)
-    is_drawn = rank < np.repeat(quotas, sizes)
-    return np.sort(order[is_drawn])
+    return np.sort(order[rank < np.repeat(quotas, sizes)])

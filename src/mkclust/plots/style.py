@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 # Two hues that differ for every common color vision deficiency, and in gray.
-BLUE, ORANGE = "#2b6ca3", "#d98324"
+BLUE = "#2b6ca3"
+ORANGE = "#d98324"
 # Text and main lines, and what stays in the background.
-INK, FAINT = "#222222", "#8a8a8a"
+INK = "#222222"
+FAINT = "#8a8a8a"
 # Levels of a category that say that a value is not known, and cells without a value.
-UNKNOWN_COLOR, MISSING_COLOR = "#c9c9c9", "#e4e4e4"
+UNKNOWN_COLOR = "#c9c9c9"
+MISSING_COLOR = "#e4e4e4"
 # Twelve colors that differ under deuteranopia and protanopia, too; more clusters reuse
 # them.
 PALETTE: tuple[str, ...] = (
@@ -85,8 +88,7 @@ class Display:
             raise TypeError(
                 f"{type(model).__name__}: pass a fitted clusterer of mkclust"
             )
-        read = cls._read(model, X, **options)
-        return cls(**read).plot(ax)
+        return cls(**cls._read(model, X, **options)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw in given axes, or in those of a new figure; return the display."""
@@ -129,6 +131,13 @@ def set_titles(ax: Any, text: str, x: str = "", y: str = "", pad: float = 8) -> 
     ax.set_ylabel(y, fontsize=9.5, color=INK)
 
 
+def set_frame(ax: Any) -> None:
+    """Draw thin axes to the left and below, and none on the other sides."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(FAINT)
+    ax.tick_params(labelsize=9, color=FAINT)
+
+
 def names_of(model: FittedModel) -> tuple[str, ...] | None:
     """Return the names of the clusters of a model, None if nobody has given any."""
     return getattr(model, "cluster_names_", None)
@@ -136,25 +145,17 @@ def names_of(model: FittedModel) -> tuple[str, ...] | None:
 
 def title_of(cluster: int, names: Sequence[str] | None, limit: int = 18) -> str:
     """Return the name of a cluster, or its number if it has no name."""
-    if names is None:
-        return str(cluster)
-    return shorten(names[cluster], limit)
+    return str(cluster) if names is None else shorten(names[cluster], limit)
 
 
 def shorten(name: Any, limit: int = 26) -> str:
     """Return a name, without its middle if it is too long for a tick label."""
     name = printable(name)
     half = (limit - 1) // 2
-    if len(name) <= limit:
-        return name
-    return f"{name[:half]}…{name[-half:]}"
+    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
 
 
 def format_range(values: np.ndarray) -> str:
     """Return "0.10 to 0.25", or one number if both ends read the same."""
-    first, last = (
-        f"{round(value, 2) + 0.0:.2f}" for value in (values.min(), values.max())
-    )
-    if first == last:
-        return first
-    return f"{first} to {last}"
+    ends = (f"{end:z.2f}" for end in (values.min(), values.max()))
+    return " to ".join(dict.fromkeys(ends))
