@@ -68,14 +68,12 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
     # More kernels than this are not named below their columns.
     most_named_kernels = 12
     for ax, (label, side, table) in zip(axes.flat, tables, strict=True):
-        is_weight = side == "weight"
-        shares = table.div(table.max(axis=1), axis=0) if is_weight else table
-        ax.imshow(shares, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
+        ax.imshow(table, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
         _name_panel(ax, f"{label}: {side}s")
-        ax.set_yticks([])
-        if is_weight:
-            rows = [shorten(names[method], 30) for method in table.index]
-            ax.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+        rows = [shorten(names[method], 30) for method in table.index]
+        ax.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+        if side == "alignment":
+            ax.set_yticks([])
         if len(table.columns) > most_named_kernels:
             ax.set_xticks([])
             ax.set_xlabel(f"{len(table.columns)} kernels", fontsize=8)
@@ -98,8 +96,10 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
 
 
 def _by_kernel(part: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return the weights or alignments of a data set, methods by kernels."""
+    """Return relative weights, or alignments, of a data set, methods by kernels."""
     table = part.pivot_table(side, "method", "kernel", sort=False)
+    if side == "weight":
+        table = table.div(table.max(axis=1), axis=0)
     return table.reindex(
         index=order_methods(part["method"]), columns=part["kernel"].unique()
     )
@@ -112,38 +112,38 @@ def draw_times(rows: Sequence[Row]) -> Figure:
         raise NoFigureError("no solve with default settings has succeeded")
     names = printed_names(rows)
     figure, axes = _panels(list(table.index), 1.2 + 0.19 * len(table.columns))
-    for label, seconds in table.iterrows():
-        _draw_seconds(axes[label], seconds.dropna(), names)
-    return figure
-
-
-def _draw_seconds(ax: Any, seconds: pd.Series, names: dict[str, str]) -> None:
-    """Draw a point for every method; bars have no beginning on such an axis."""
-    heights = range(len(seconds))
-    ax.plot(seconds, heights, "o", color=BLUE, markersize=5)
-    for height, value in zip(heights, seconds, strict=True):
-        ax.annotate(
-            f"{value:.2g}",
-            (value, height),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-            color=INK,
+    for label, times in table.iterrows():
+        seconds = times.dropna()
+        ax = axes[label]
+        # Points, since bars have no beginning on such an axis.
+        ax.plot(seconds, range(len(seconds)), "o", color=BLUE, markersize=5)
+        for height, value in enumerate(seconds):
+            ax.annotate(
+                f"{value:.2g}",
+                (value, height),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7.5,
+                color=INK,
+            )
+        # Whole decades, with room for the last number.
+        ax.set(
+            xscale="log",
+            xlim=(
+                10 ** np.floor(np.log10(seconds.min() * 0.9)),
+                10 ** np.ceil(np.log10(seconds.max() * 1.6)),
+            ),
+            ylim=(len(seconds) - 0.4, -0.6),
+            axisbelow=True,
         )
-    methods = [shorten(names[method], 30) for method in seconds.index]
-    ax.set_yticks(heights, methods, fontsize=8, parse_math=False)
-    ax.set_ylim(len(seconds) - 0.4, -0.6)
-    # Whole decades, with room for the last number.
-    lowest = np.floor(np.log10(seconds.min() * 0.9))
-    highest = np.ceil(np.log10(seconds.max() * 1.6))
-    ax.set_xscale("log")
-    ax.set_xlim(10**lowest, 10**highest)
-    ax.xaxis.set_minor_formatter("")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#e6e6e6", linewidth=0.7)
-    ax.set_axisbelow(True)
-    ax.set_xlabel("seconds of a solve", fontsize=8)
+        methods = [shorten(names[method], 30) for method in seconds.index]
+        ax.set_yticks(range(len(methods)), methods, fontsize=8, parse_math=False)
+        ax.set_xlabel("seconds of a solve", fontsize=8)
+        ax.xaxis.set_minor_formatter("")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#e6e6e6", linewidth=0.7)
+    return figure
 
 
 def draw_objectives(solves: Iterable[Row], method: str) -> Figure:
@@ -177,9 +177,8 @@ def _has_steps(solve: Row) -> bool:
 
 def draw_ranks(rows: Sequence[Row]) -> Figure:
     """Draw the average ranks of methods by accuracy, with the critical difference."""
-    frame = outcomes(rows)
     try:
-        ranking = rank_methods(score_matrix(frame, "acc"))
+        ranking = rank_methods(score_matrix(outcomes(rows), "acc"))
     except ValueError as error:
         raise NoFigureError(str(error)) from None
     names = printed_names(rows)

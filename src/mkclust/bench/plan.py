@@ -22,6 +22,7 @@ from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.rounding import ROUNDINGS
 from mkclust.methods import METHODS
 from mkclust.parameters import Choice, Count, Flag, Number, Rule
+from mkclust.plots.style import when
 from mkclust.text import did_you_mean
 
 # The reference that uses the true classes: k-means on the best of all single kernels.
@@ -108,7 +109,7 @@ class MethodEntry:
     @property
     def source(self) -> str:
         """What the entry runs, without parameters."""
-        return f"{self.method} on {self.input}" if self.input else self.method
+        return self.method + when(self.input, f" on {self.input}")
 
     @property
     def oracle(self) -> bool:

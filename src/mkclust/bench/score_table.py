@@ -11,6 +11,7 @@ import pandas as pd
 from mkclust.bench.rows import Row
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
+from mkclust.plots.style import when
 from mkclust.text import latex_text
 
 # The scores in the headings of tables.
@@ -50,31 +51,21 @@ class Score:
         """Return mean, deviation and marks as in Markdown."""
         if not self.n:
             return "-"
-        text = f"{self.mean:.1f}"
-        if self.n > 1:
-            text += f"±{self.std:.1f}"
-        if self.not_worse:
-            text = f"**{text}**"
-        if self.oracle:
-            text += " [o]"
-        if not self.converged:
-            text += " [n]"
-        return text
+        bold = when(self.not_worse, "**")
+        spread = when(self.n > 1, f"±{self.std:.1f}")
+        marks = when(self.oracle, " [o]") + when(not self.converged, " [n]")
+        return f"{bold}{self.mean:.1f}{spread}{bold}{marks}"
 
     def to_latex(self) -> str:
         """Return mean, deviation and marks in LaTeX."""
         if not self.n:
             return "--"
-        text = f"{self.mean:.1f}"
+        mean = f"{self.mean:.1f}"
         if self.not_worse:
-            text = rf"\textbf{{{text}}}"
-        if self.n > 1:
-            text += rf"$\,\pm\,${self.std:.1f}"
-        if self.oracle:
-            text += ORACLE_MARK
-        if not self.converged:
-            text += UNFINISHED_MARK
-        return text
+            mean = rf"\textbf{{{mean}}}"
+        spread = when(self.n > 1, rf"$\,\pm\,${self.std:.1f}")
+        oracle = when(self.oracle, ORACLE_MARK)
+        return mean + spread + oracle + when(not self.converged, UNFINISHED_MARK)
 
 
 class ScoreTable(pd.DataFrame):
@@ -158,22 +149,27 @@ class ScoreTable(pd.DataFrame):
         counts = {cell.n for cell in cells if cell.n}
         text = f"{self.title} in percent"
         if max(counts, default=0) > 1:
-            number = max(counts) if len(counts) == 1 else "the"
+            number = "the" if len(counts) > 1 else max(counts)
             text += rf", mean\,$\pm$\,standard deviation over {number} repetitions"
-        sentences = {
-            f"{text}.": True,
-            words: words,
-            "Bold: the best mean, and all that are not significantly worse (paired "
-            r"$t$ test over the repetitions, 5\,\%, Holm's correction for all "
-            "pairs).": any(cell.not_worse for cell in cells),
-            f"{ORACLE_MARK}: the true classes chose the entry itself.": any(
-                cell.oracle for cell in cells
+        sentences = [
+            f"{text}.",
+            words,
+            when(
+                any(cell.not_worse for cell in cells),
+                "Bold: the best mean, and all that are not significantly worse (paired "
+                r"$t$ test over the repetitions, 5\,\%, Holm's correction for all "
+                "pairs).",
             ),
-            f"{UNFINISHED_MARK}: the solve stopped before it converged.": not all(
-                cell.converged for cell in cells
+            when(
+                any(cell.oracle for cell in cells),
+                f"{ORACLE_MARK}: the true classes chose the entry itself.",
             ),
-        }
-        return " ".join(text for text, holds in sentences.items() if holds)
+            when(
+                not all(cell.converged for cell in cells),
+                f"{UNFINISHED_MARK}: the solve stopped before it converged.",
+            ),
+        ]
+        return " ".join(filter(None, sentences))
 
 
 def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:

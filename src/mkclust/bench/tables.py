@@ -26,6 +26,7 @@ from mkclust.bench.score_table import (
     score_table,
 )
 from mkclust.files import write_atomically
+from mkclust.plots.style import when
 from mkclust.text import markdown_text, spreadsheet_text
 
 # How a method's setting is chosen.
@@ -150,12 +151,12 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
 
 def _problem(failed: pd.DataFrame, n_scored: int) -> str:
     """Return why scores are missing, in words; empty if none are."""
-    if failed.empty:
-        return "" if n_scored else "not run"
-    reasons = failed["status"] + ": " + failed["message"].fillna("")
-    words = min(reasons).strip(": ")
     n = len(failed)
-    return f"{n} of {n + n_scored} repetitions {words}" if n_scored else words
+    if not n:
+        return when(not n_scored, "not run")
+    reasons = failed["status"] + ": " + failed["message"]
+    some = when(n_scored, f"{n} of {n + n_scored} repetitions ")
+    return some + min(reasons).strip(": ")
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
@@ -165,9 +166,8 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
         # Of unreadable data no name is known.
         if row.get("paper") or row["dataset"] not in labels:
             label = row.get("paper") or row["dataset"]
-            if row.get("caveat"):
-                label += f" ({row['caveat']})"
-            labels[row["dataset"]] = label
+            caveat = row.get("caveat")
+            labels[row["dataset"]] = label + when(caveat, f" ({caveat})")
     return labels
 
 
@@ -250,26 +250,25 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
         {"rank": ranks.mean(), "times_best": ranks.eq(ranks.min(axis=1), 0).sum()}
     )
     table = table.rename_axis("method").sort_values("rank", kind="stable")
-    is_tied = ranks.nunique(axis=1).max() == 1
-    test = stats.friedmanchisquare
-    p_value = 1.0 if is_tied else float(test(*ranks.to_numpy().T).pvalue)
+    p_value = 1.0  # if all methods are equal on all data sets
+    if ranks.nunique(axis=1).max() > 1:
+        p_value = float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
     q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
     difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
     left_out = [
         *scores.columns.difference(ranks.columns),
         *scores.index.difference(ranks.index),
     ]
-    sentences = {
-        f"Average ranks over {n} data sets; 1 is the best.": True,
-        f"Friedman's test: p = {p_value:.2g}.": True,
-        "The methods may all be equally good.": p_value > 0.05,
+    sentences = [
+        f"Average ranks over {n} data sets; 1 is the best.",
+        f"Friedman's test: p = {p_value:.2g}.",
+        when(p_value > 0.05, "The methods may all be equally good."),
         f"Average ranks that differ by less than {difference:.2f} do not differ "
-        "significantly (Nemenyi, 5 %).": True,
-        "With fewer than ten data sets the tests are rough.": n < 10,
-        f"Left out, because scores are missing: {', '.join(left_out)}.": left_out,
-    }
-    summary = " ".join(text for text, holds in sentences.items() if holds)
-    return Ranking(table, summary, p_value, difference)
+        "significantly (Nemenyi, 5 %).",
+        when(n < 10, "With fewer than ten data sets the tests are rough."),
+        when(left_out, f"Left out, because scores are missing: {', '.join(left_out)}."),
+    ]
+    return Ranking(table, " ".join(filter(None, sentences)), p_value, difference)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:

@@ -143,6 +143,11 @@ def names_of(model: FittedModel) -> tuple[str, ...] | None:
     return getattr(model, "cluster_names_", None)
 
 
+def when(holds: Any, text: str) -> str:
+    """Return a text if a condition holds, and nothing otherwise."""
+    return text if holds else ""
+
+
 def title_of(cluster: int, names: Sequence[str] | None, limit: int = 18) -> str:
     """Return the name of a cluster, or its number if it has no name."""
     return str(cluster) if names is None else shorten(names[cluster], limit)
