@@ -6,7 +6,7 @@ import math
 import runpy
 import sys
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -47,13 +47,6 @@ class PlanError(ValueError):
     """A plan has a mistake; the message names the file and the key."""
 
 
-def _is_grid(value: Any) -> bool:
-    """Return whether a table gives lists of values, or names a grid."""
-    if not isinstance(value, dict):
-        return value == "authors"
-    return all(isinstance(each, list) and each for each in value.values())
-
-
 # The values of keys for which no rule of parameters fits.
 _TEXT = Rule(lambda value: isinstance(value, str) and value != "", "pass a text")
 _LIST = Rule(
@@ -61,6 +54,14 @@ _LIST = Rule(
 )
 _TABLE = Rule(
     lambda value: isinstance(value, dict), "pass a table, such as {reg = 0.5}"
+)
+_GRID = Rule(
+    lambda value: (
+        all(isinstance(each, list) and each for each in value.values())
+        if isinstance(value, dict)
+        else value == "authors"
+    ),
+    'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"',
 )
 _SEED = Rule(
     lambda value: type(value) is int and 0 <= value < 2**31,
@@ -94,12 +95,7 @@ class MethodEntry:
     # Of all settings.
     parameters: Annotated[dict[str, Any], _TABLE] = field(default_factory=dict)
     # All points are run.
-    grid: Annotated[
-        dict[str, list],
-        Rule(
-            _is_grid, 'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"'
-        ),
-    ] = field(default_factory=dict)
+    grid: Annotated[dict[str, list], _GRID] = field(default_factory=dict)
     # Empty: solved on the kernels of the data.
     input: Annotated[str, Choice(INPUTS)] = ""
     max_samples: Annotated[int | None, Count()] = None  # larger data sets are skipped
@@ -118,8 +114,8 @@ class MethodEntry:
 
     def estimator(self) -> type:
         """Return the class behind the entry."""
-        name = "avg-kkm" if self.oracle else self.method
-        return METHODS.get(name) or import_class(name)
+        known = {BEST_SINGLE_KERNEL: METHODS["avg-kkm"], **METHODS}
+        return known.get(self.method) or import_class(self.method)
 
     def settings(
         self, max_settings: int | None, n_kernels: int
@@ -283,7 +279,9 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
     }
     for key, value in table.items():
         if key not in rules:
-            raise ValueError(f"{key}: unknown key; {_nearest(key, rules)}")
+            raise ValueError(
+                f"{key}: unknown key; check its name{did_you_mean(key, rules)}"
+            )
         if not rules[key].holds(value):
             raise ValueError(f"{key}: is {value!r}; {rules[key].advice}")
 
@@ -309,8 +307,8 @@ def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:
     entry = find_entry(name)
     if entry is None:
         raise ValueError(
-            f"datasets: {name!r}: unknown data set; {_nearest(name, CATALOG)}; of a "
-            f'file write {{ path = "{name}" }}'
+            f"datasets: {name!r}: unknown data set; choose among {', '.join(CATALOG)}"
+            f'{did_you_mean(name, CATALOG)}, or of a file write {{ path = "{name}" }}'
         )
     return DatasetEntry(**table | {"name": entry.name})
 
@@ -321,7 +319,8 @@ def _method_name(table: dict[str, Any]) -> str:
     known = (*METHODS, BEST_SINGLE_KERNEL)
     if ":" not in method and method not in known:
         raise ValueError(
-            f"methods: {method!r}: unknown method; {_nearest(method, known)}"
+            f"methods: {method!r}: unknown method; choose among {', '.join(known)}"
+            f"{did_you_mean(method, known)}"
         )
     return table.get("name", method.rpartition(":")[2].lower())
 
@@ -359,14 +358,10 @@ def _check_settings(entry: MethodEntry, estimator: Any) -> None:
         if key in reserved:
             raise ValueError(f"{key} is set by the benchmark; remove it")
         if key not in known:
-            raise ValueError(f"{key!r}: unknown parameter; {_nearest(key, known)}")
+            raise ValueError(
+                f"{key!r}: unknown parameter; check its name{did_you_mean(key, known)}"
+            )
     for setting in entry.settings(None, 1):
         model = estimator(**setting)
         if not entry.input:
             model.check_parameters()
-
-
-def _nearest(name: str, known: Collection[str]) -> str:
-    """Return the known names with a similar spelling, or else all of them."""
-    near = did_you_mean(name, known).strip(" ()")
-    return near or f"choose among {', '.join(known)}"

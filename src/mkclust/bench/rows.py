@@ -101,17 +101,13 @@ def _parse(path: Path, content: bytes) -> tuple[list[Row], int]:
 
 def _read(path: Path) -> list[Row]:
     """Return the rows of a file, plain or compressed; none if there is no file."""
-    packed = path.with_name(f"{path.name}.gz")
-    if path.exists():
-        content = path.read_bytes()
-    elif packed.exists():
-        path = packed
-        content = packed.read_bytes()
-    else:
-        return []
-    if path.suffix == ".gz":
-        content = gzip.decompress(content)
-    return _parse(path, content)[0]
+    for file in (path, path.with_name(f"{path.name}.gz")):
+        if file.exists():
+            content = file.read_bytes()
+            if file.suffix == ".gz":
+                content = gzip.decompress(content)
+            return _parse(file, content)[0]
+    return []
 
 
 class Journal:

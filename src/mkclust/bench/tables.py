@@ -140,7 +140,7 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
         yield {
             "score": score,
             "parameters": setting,
-            "mean": math.fsum(values) / len(values) if len(values) else None,
+            "mean": math.fsum(values) / (len(values) or math.nan),
             "std": values.std(),
             "n": len(values),
             "converged": not chosen["converged"].eq(False).any(),
@@ -197,7 +197,9 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     best = max(frame, key=lambda name: frame[name].mean(), default=None)
     with_best = {pair: p for pair, p in holm.items() if best in pair}
     equal = {name for pair, p in with_best.items() if p > alpha for name in pair}
-    return equal | {best} if with_best else set()
+    if not with_best:
+        return set()
+    return equal | {best}
 
 
 class Ranking(NamedTuple):

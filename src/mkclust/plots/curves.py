@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.plots.model import FittedModel
 from mkclust.plots.style import (
     BLUE,
     FAINT,
     INK,
     ORANGE,
     Display,
+    FittedModel,
     set_frame,
     set_titles,
+    when,
 )
 
 
@@ -80,7 +81,7 @@ class ConvergenceDisplay(Display):
 
         steps = np.arange(len(self.history))
         # The marks of more steps would cover the curves.
-        marks = {"marker": "o" if len(steps) <= 40 else "", "markersize": 4}
+        marks = {"marker": when(len(steps) <= 40, "o"), "markersize": 4}
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
         if self.lower_bounds is not None:
@@ -179,8 +180,12 @@ class NumberOfClustersDisplay(Display):
             self._draw_criterion(panel, np.asarray(criteria[name], dtype=float))
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        title = f"Number of clusters: {self.n_clusters} fit best"
-        set_titles(self.axes_[0], title, y="eigengap", pad=20)
+        set_titles(
+            self.axes_[0],
+            f"Number of clusters: {self.n_clusters} fit best",
+            y="eigengap",
+            pad=20,
+        )
         self.axes_[-1].set_xlabel("number of clusters")
 
     def _draw_criterion(self, panel: Any, values: np.ndarray) -> None:

@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from mkclust.linalg import select, to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import (
     FAINT,
     PALETTE,
     Display,
+    FittedModel,
+    cluster_sizes,
     names_of,
+    sample_clusters,
     set_titles,
     title_of,
 )

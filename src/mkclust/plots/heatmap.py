@@ -12,8 +12,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from mkclust.index import match_rows
 from mkclust.linalg import to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import (
     BLUE,
     FAINT,
@@ -23,10 +21,14 @@ from mkclust.plots.style import (
     PALETTE,
     UNKNOWN_COLOR,
     Display,
+    FittedModel,
+    cluster_sizes,
     names_of,
+    sample_clusters,
     set_titles,
     shorten,
     title_of,
+    when,
 )
 from mkclust.text import count
 from mkclust.types import Float
@@ -134,7 +136,7 @@ class HeatmapDisplay(Display):
                 "X holds no features in memory: pass views, samples x features, rather "
                 "than kernels, distances or files"
             )
-        unused = set(getattr(model, "set_aside_", ()))
+        unused = getattr(model, "set_aside_", ())
         parts = {name: parts[name] for name in parts if name not in unused} or parts
         values = {}
         features = {}
@@ -164,13 +166,14 @@ class HeatmapDisplay(Display):
     def _words(self) -> str:
         """Return what the rows and shades are, in words."""
         features = count(sum(map(len, self.features.values())), "feature")
-        known = int((self.labels >= 0).sum())
-        some = f" of {known:,}" if len(self.samples) < known else ""
-        bars = ""
-        if self._bars():
-            bars = "; above, the variables by which they were not clustered"
+        n_drawn = len(self.samples)
+        n_known = int((self.labels >= 0).sum())
+        some = when(n_drawn < n_known, f" of {n_known:,}")
+        bars = when(
+            self._bars(), "; above, the variables by which they were not clustered"
+        )
         return (
-            f"{count(len(self.samples), 'sample')}{some} (columns) by the {features} "
+            f"{count(n_drawn, 'sample')}{some} (columns) by the {features} "
             f"that set their clusters apart most{bars}. Blue is above the mean of a "
             "feature, orange below, gray not measured."
         )
@@ -280,8 +283,9 @@ class HeatmapDisplay(Display):
                 bbox_to_anchor=(1.03, 1.0),
             )
             for handle, text in zip(handles, drawn.get_texts(), strict=True):
-                weight = "bold" if handle.get_alpha() == 0 else "normal"
-                text.set(parse_math=False, fontweight=weight)
+                text.set_parse_math(False)
+                if handle.get_alpha() == 0:
+                    text.set_fontweight("bold")
         bar = ax.inset_axes([1.05, 0.0, 0.015, 0.22])
         scale = ax.figure.colorbar(image, cax=bar, extend="both")
         scale.outline.set_visible(False)
@@ -324,8 +328,11 @@ def _levels(column: pd.Series) -> list[Any]:
 
 def has_features(part: Any, n_samples: int) -> bool:
     """Return whether a view holds features, in memory, rather than similarities."""
-    is_in_memory = isinstance(part, np.ndarray) or issparse(part)
-    return is_in_memory and part.ndim == 2 and part.shape[1] != n_samples
+    return (
+        (isinstance(part, np.ndarray) or issparse(part))
+        and part.ndim == 2
+        and part.shape[1] != n_samples
+    )
 
 
 def _standardized(values: Any) -> Float:
@@ -380,8 +387,7 @@ def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
         own = np.flatnonzero(labels == cluster)
         centered = rows[own] - rows[own].mean(axis=0)
         _, _, directions = np.linalg.svd(centered, full_matrices=False)
-        largest = np.abs(directions[0]).argmax()
-        main = directions[0] * np.sign(directions[0][largest])
+        main = directions[0] * np.sign(max(directions[0], key=abs))
         found.append(own[np.argsort(centered @ main, kind="stable")])
     return np.concatenate(found)
 

@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 
 from mkclust.linalg import to_host
-from mkclust.plots.model import FittedModel
 from mkclust.plots.style import (
     BLUE,
     INK,
     ORANGE,
     Display,
+    FittedModel,
     format_range,
     set_titles,
     shorten,
     title_of,
+    when,
 )
 
 
@@ -46,22 +47,23 @@ class AgreementDisplay(Display):
     def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
         """Return what every two views of a fit share."""
         shared = model.agreement_
-        arrays = {"alignments": shared.alignments, "weights": shared.weights()}
-        return {"kernel_names": shared.names, **arrays, **options}
+        return {
+            "kernel_names": shared.names,
+            "alignments": shared.alignments,
+            "weights": shared.weights(),
+            **options,
+        }
 
     def _size(self) -> tuple[float, float]:
-        wanted = 0.45 * len(self.kernel_names) + 2.1
-        side = max(3.6, min(wanted, 12.0))
+        side = np.clip(0.45 * len(self.kernel_names) + 2.1, 3.6, 12.0)
         return side + 0.5, side
 
     def _words(self) -> str:
         """Return how much any two views share, in words."""
         is_pair = ~np.eye(len(self.kernel_names), dtype=bool)
         pairs = format_range(np.asarray(self.alignments)[is_pair])
-        words = f"Two views share {pairs}: 1 means copies, 0 nothing."
-        if not np.all(self.weights):
-            words += " In brackets: views that are not used."
-        return words
+        some = when(not np.all(self.weights), " In brackets: views that are not used.")
+        return f"Two views share {pairs}: 1 means copies, 0 nothing.{some}"
 
     def _draw(self, ax: Any) -> None:
         """Draw the shares of all pairs of views."""
@@ -74,7 +76,7 @@ class AgreementDisplay(Display):
         _draw_matrix(ax, values, names, names, cells, cmap="Blues", vmin=0, vmax=1)
         for label in ax.get_xticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
-        note = "" if np.all(self.weights) else "in brackets: not used"
+        note = when(not np.all(self.weights), "in brackets: not used")
         set_titles(ax, "What every two views share", note)
 
 
@@ -109,9 +111,10 @@ class ClassesDisplay(Display):
 
     def __post_init__(self) -> None:
         labels = to_host(self.labels, None)
-        y = to_host(self.y, None)
         # Classes of several types have no order, so that they cannot be sorted.
-        codes, classes = pd.factorize(y[labels >= 0], use_na_sentinel=False)
+        codes, classes = pd.factorize(
+            to_host(self.y, None)[labels >= 0], use_na_sentinel=False
+        )
         table = pd.crosstab(labels[labels >= 0], codes).set_axis(classes, axis=1)
         counts = table.to_numpy()
         order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
@@ -149,8 +152,12 @@ class ClassesDisplay(Display):
         )
         if max(map(len, columns)) > 3:
             ax.tick_params(axis="x", rotation=45)
-        title = f"Shares of the classes (darkest: {shares.max():.0%})"
-        set_titles(ax, title, "given class (not used to fit)", "cluster")
+        set_titles(
+            ax,
+            f"Shares of the classes (darkest: {shares.max():.0%})",
+            "given class (not used to fit)",
+            "cluster",
+        )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -178,8 +185,8 @@ class DescriptionDisplay(Display):
     names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        shape = len(self.features), len(self.sizes)
-        self.differences = np.asarray(self.differences, dtype=float).reshape(shape)
+        differences = np.asarray(self.differences, dtype=float)
+        self.differences = differences.reshape(len(self.features), len(self.sizes))
 
     def _size(self) -> tuple[float, float]:
         d, k = self.differences.shape
@@ -256,8 +263,10 @@ class ViewSeparationDisplay(Display):
     chance: float
 
     def _size(self) -> tuple[float, float]:
-        width = 2.6 + 0.52 * max(len(self.pairs), 4)
-        return min(width, 16.0), 1.4 + 0.32 * max(len(self.views), 2)
+        return (
+            min(2.6 + 0.52 * max(len(self.pairs), 4), 16.0),
+            1.4 + 0.32 * max(len(self.views), 2),
+        )
 
     def _words(self) -> str:
         """Return what the numbers mean, in words."""

@@ -66,8 +66,7 @@ class CriticalDifferenceDisplay(Display):
         rising = np.sort(self.ranks)
         found = list[tuple[float, float]]()
         for first in rising:
-            are_equal = rising - first < self.critical_difference
-            last = rising[are_equal].max()
+            last = rising[rising - first < self.critical_difference].max()
             if last > first and (not found or last > found[-1][1]):
                 found.append((float(first), float(last)))
         return found
@@ -95,7 +94,7 @@ class CriticalDifferenceDisplay(Display):
         n_left = -(-len(order) // 2)
         self._draw_names(ax, order[:n_left], 1, "right", depth)
         self._draw_names(ax, order[n_left:][::-1], highest, "left", depth)
-        self._draw_difference(ax, highest)
+        self._draw_difference(ax)
         set_titles(ax, "Average ranks")
 
     def _draw_names(
@@ -124,23 +123,17 @@ class CriticalDifferenceDisplay(Display):
                 parse_math=False,
             )
 
-    def _draw_difference(self, ax: Any, highest: int) -> None:
-        """Draw the critical difference above the axis, as far as the axis goes."""
-        text = f"critical difference {self.critical_difference:.2f}"
+    def _draw_difference(self, ax: Any) -> None:
+        """Draw the critical difference above the axis."""
         height = 8 * TICK
         ends = [1, 1 + self.critical_difference]
-        closed = ends
-        if ends[1] > highest:
-            text += ", more than the axis"
-            ends = [1, highest]
-            closed = [1]
         ax.plot(ends, [height, height], color=INK, linewidth=1.4)
-        for x in closed:
+        for x in ends:
             ax.plot([x, x], [height - TICK / 2, height + TICK / 2], color=INK)
         ax.text(
             1,
             height + TICK,
-            text,
+            f"critical difference {self.critical_difference:.2f}",
             ha="left",
             va="bottom",
             fontsize=9,

@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import cluster_sizes, sample_clusters
-from mkclust.plots.style import INK, Display, names_of, set_titles, title_of
+from mkclust.plots.style import (
+    INK,
+    Display,
+    FittedModel,
+    cluster_sizes,
+    names_of,
+    sample_clusters,
+    set_titles,
+    title_of,
+)
 from mkclust.text import count
 
 
@@ -93,11 +100,10 @@ class SortedKernelDisplay(Display):
         pairs = same & ~np.eye(len(same), dtype=bool)
         if not pairs.any() or same.all():
             return "Similarities of the samples, sorted by cluster."
-        within = self.kernel[pairs].mean()
-        between = self.kernel[~same].mean()
         return (
-            f"Two samples of one cluster have a mean similarity of {within:.3g}, two "
-            f"of different clusters {between:.3g}."
+            "Two samples of one cluster have a mean similarity of "
+            f"{self.kernel[pairs].mean():.3g}, two of different clusters "
+            f"{self.kernel[~same].mean():.3g}."
         )
 
     def _draw(self, ax: Any) -> None:
@@ -108,8 +114,7 @@ class SortedKernelDisplay(Display):
         ends = np.r_[starts[1:], s]
         # A few entries, such as those of samples with themselves, would take all
         # shades.
-        others = self.kernel[~np.eye(s, dtype=bool)] if s > 1 else self.kernel
-        low, high = np.quantile(others, [0.01, 0.99])
+        low, high = np.quantile(self.kernel[~np.eye(s, dtype=bool)], [0.01, 0.99])
         image = ax.imshow(
             self.kernel,
             extent=(0, s, s, 0),
@@ -120,23 +125,24 @@ class SortedKernelDisplay(Display):
             interpolation="nearest",
             rasterized=True,
         )
-        # Lines between more clusters would cover the entries.
-        max_borders = 60
-        for border in starts[1:] if len(starts) <= max_borders else ():
+        # Lines between more than 60 clusters would cover the entries.
+        for border in starts[1:] if len(starts) <= 60 else ():
             ax.axhline(border, color=INK, linewidth=0.8)
             ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.
         wide = ends - starts >= s / 32
         middles = ((starts + ends) / 2)[wide]
         clusters = self.labels[starts][wide].tolist()
-        titles = [
-            f"{title_of(each, self.names)} ({sizes[each]:,})" for each in clusters
-        ]
-        ax.set_yticks(middles, titles)
-        short = [title_of(cluster, self.names, 10) for cluster in clusters]
-        ax.set_xticks(middles, short)
-        size = 9 if len(clusters) <= 12 else 7.5
-        ax.tick_params(length=0, labelsize=size, labelcolor=INK)
+        ax.set_yticks(
+            middles,
+            [f"{title_of(each, self.names)} ({sizes[each]:,})" for each in clusters],
+        )
+        ax.set_xticks(middles, [title_of(each, self.names, 10) for each in clusters])
+        ax.tick_params(
+            length=0,
+            labelsize=9 if len(clusters) <= 12 else 7.5,
+            labelcolor=INK,
+        )
         bar = ax.figure.colorbar(image, ax=ax, extend="both", extendfrac=0.02)
         bar.ax.tick_params(labelsize=8, length=2)
         bar.set_label("similarity", fontsize=9)

@@ -1,15 +1,15 @@
-"""What all displays share: colors, frames, and the base class."""
+"""What all displays share: colors, frames, names, samples, and the base class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.plots.model import FittedModel
 from mkclust.text import printable
+from mkclust.types import Array, Float, Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +40,28 @@ PALETTE: tuple[str, ...] = (
     "#4477AA",
     "#661100",
 )
+
+
+class FittedModel(Protocol):
+    """What displays ask of a fitted model: methods are in a layer above."""
+
+    labels_: Labels  # the cluster of every sample, (n,)
+    weights_: Float  # of the kernels, (m,)
+    alignments_: Float  # how well every kernel fits the clusters, (m,)
+    kernel_names_: tuple[str, ...]
+    embedding_: Array  # the partition, (n, k)
+    history_: Float  # the objective at every step of the solver
+    agreement_: Any  # what the views share
+    _source: Any  # how the samples of the fit are read again
+
+    def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
+        """Return the similarities by which samples are clustered, (s, s)."""
+
+    def describe_mixed_kernel(self) -> str:
+        """Return what the mixed kernel holds, in words."""
+
+    def _rows_of(self, embedding: Array) -> Float:
+        """Return the rows, but for their form, by which an embedding is clustered."""
 
 
 class Display:
@@ -141,6 +163,34 @@ def set_frame(ax: Any) -> None:
 def names_of(model: FittedModel) -> tuple[str, ...] | None:
     """Return the names of the clusters of a model, None if nobody has given any."""
     return getattr(model, "cluster_names_", None)
+
+
+def noun_of_kernels(model: FittedModel) -> str:
+    """Return what a person calls the kernels of a fit: views, if each has one."""
+    views = getattr(model, "view_names_in_", ())
+    if len(views or ()) == len(model.kernel_names_):
+        return "view"
+    return "kernel"
+
+
+def cluster_sizes(labels: np.ndarray) -> dict[int, int]:
+    """Return the number of samples of each cluster; the label -1 stands for none."""
+    clusters, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    return dict(zip(clusters.tolist(), sizes.tolist(), strict=True))
+
+
+def sample_clusters(labels: np.ndarray, count: int) -> np.ndarray:
+    """Return some rising indices of labeled samples, in proportion to clusters."""
+    known = np.flatnonzero(labels >= 0)
+    if len(known) <= count:
+        return known
+    order = np.random.default_rng(0).permutation(known)
+    order = order[np.argsort(labels[order], kind="stable")]
+    sizes = np.array(list(cluster_sizes(labels).values()))
+    quotas = np.maximum(sizes * count // len(known), 1)
+    starts = np.cumsum(sizes) - sizes
+    rank = np.arange(len(known)) - np.repeat(starts, sizes)
+    return np.sort(order[rank < np.repeat(quotas, sizes)])
 
 
 def when(holds: Any, text: str) -> str:

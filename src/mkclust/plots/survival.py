@@ -43,8 +43,7 @@ def set_apart(x: np.ndarray, y: np.ndarray, widths: np.ndarray) -> np.ndarray:
     # Names that would be above the axes move down, and with them those below.
     for place, name in reversed(list(enumerate(placed))):
         above = [heights[other] for other in placed[place + 1 :] if meet[name, other]]
-        limits = [each - NAME_HEIGHT for each in above]
-        heights[name] = min([1.0, heights[name], *limits])
+        heights[name] = min([1.0, heights[name], *(h - NAME_HEIGHT for h in above)])
     return heights
 
 
@@ -172,9 +171,9 @@ class SurvivalDisplay(Display):
                 color=PALETTE[cluster % len(PALETTE)],
                 fontweight="bold",
             )
-            own = self.times[self.labels == cluster]
             for tick in ticks:
-                self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
+                at_risk = np.sum(self.times[self.labels == cluster] >= tick)
+                self._write(ax, tick, row, f"{at_risk:,}", color=INK)
         self._write_names(ax, end)
         ax.text(
             0.99,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles
 
@@ -61,14 +62,13 @@ class ClusterTreeDisplay(Display):
         known = [int(k) for k in result.k_values]
         if k_values is None:
             order = np.argsort(-np.asarray(result.scores), kind="stable")
-
-            # Without numbers of their own, trees have up to so many levels.
-            most_levels = 6
-            k_values = [known[place] for place in order[:most_levels]]
+            k_values = [known[place] for place in order[:6]]
         levels = sorted(k_values)
-        labels = [result.labels[known.index(k)] for k in levels]
-        best = result.n_clusters
-        return cls(labels=labels, k_values=levels, n_clusters=best).plot(ax)
+        return cls(
+            labels=[result.labels[known.index(k)] for k in levels],
+            k_values=levels,
+            n_clusters=result.n_clusters,
+        ).plot(ax)
 
     def sizes(self) -> list[np.ndarray]:
         """Return the numbers of samples of the clusters of every level."""
@@ -86,8 +86,8 @@ class ClusterTreeDisplay(Display):
         return found
 
     def _size(self) -> tuple[float, float]:
-        width = 5.0 + 0.25 * max(len(each) for each in self.sizes())
-        return min(width, 11.0), 1.0 + 0.9 * len(self.labels)
+        widest = max(map(len, self.sizes()))
+        return min(5.0 + 0.25 * widest, 11.0), 1.0 + 0.9 * len(self.labels)
 
     def _words(self) -> str:
         return (
@@ -99,9 +99,8 @@ class ClusterTreeDisplay(Display):
         """Return the positions of nodes, so that edges cross little."""
         flows = self.flows()
         places = [(np.arange(len(each)) + 1) / (len(each) + 1) for each in self.sizes()]
-        # Times that nodes are put in the order of the nodes they are linked to.
-        sweeps = 4
-        for _ in range(sweeps):
+        # Nodes are put in the order of the nodes they are linked to, several times.
+        for _ in range(4):
             for level, flow in enumerate(flows):
                 places[level + 1] = _in_order(places[level] @ flow, flow.sum(axis=0))
             for level, flow in reversed([*enumerate(flows)]):
@@ -138,18 +137,14 @@ class ClusterTreeDisplay(Display):
         """Draw where the clusters of the next level come from."""
         shares = flow / np.maximum(flow.sum(axis=0), 1)
         above, below = self.positions_[level : level + 2]
-        # The width of an edge that holds all samples of a cluster, in points.
-        widest = 5.0
-
-        # Of a cluster, edges to it show at least this share of its samples.
-        least_share = 0.05
-        for parent, child in np.argwhere(shares >= least_share):
+        # Of a cluster, edges to it show at least one in twenty of its samples.
+        for parent, child in np.argwhere(shares >= 0.05):
             share = shares[parent, child]
             ax.plot(
                 [above[parent], below[child]],
                 [-level, -level - 1],
                 color=FAINT,
-                linewidth=widest * share,
+                linewidth=5.0 * share,
                 alpha=0.25 + 0.5 * share,
                 zorder=1,
             )
@@ -160,12 +155,9 @@ class ClusterTreeDisplay(Display):
         counts = self.sizes()[level]
         total = counts.sum()
 
-        # The area of a node that holds all samples, in points, and the smallest one.
-        whole = 2200.0
-        smallest = 18.0
-        # As wide as there is room for.
+        # In points, as wide as there is room for; small clusters stay visible.
         room = min(1.0, 12.0 / len(counts))
-        areas = room * np.maximum(whole * counts / total, smallest)
+        areas = room * np.maximum(2200.0 * counts / total, 18.0)
         ax.scatter(
             places,
             np.full(len(places), -level),
@@ -174,11 +166,10 @@ class ClusterTreeDisplay(Display):
             zorder=2,
         )
 
-        # Nodes of at least this share of the samples have their size written into them.
-        written = 0.02
+        # Nodes of at least one in fifty samples have their size written below them.
         radius = np.sqrt(areas.max() / np.pi)
         for place, count in zip(places, counts, strict=True):
-            if count >= written * total:
+            if count >= 0.02 * total:
                 ax.annotate(
                     str(count),
                     (place, -level),
@@ -189,7 +180,7 @@ class ClusterTreeDisplay(Display):
                     fontsize=7,
                     bbox={"pad": 0.5, "color": "white", "alpha": 0.7},
                 )
-        k = int(self.k_values[level])
+        k = self.k_values[level]
         ax.text(
             -0.02,
             -level,
@@ -205,5 +196,4 @@ class ClusterTreeDisplay(Display):
 def _in_order(sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Return evenly spread places in the order of the mean places of linked nodes."""
     wished = sums / np.maximum(totals, 1)
-    ranks = np.argsort(np.argsort(wished, kind="stable"), kind="stable")
-    return (ranks + 1) / (len(wished) + 1)
+    return rankdata(wished, method="ordinal") / (len(wished) + 1)

@@ -113,8 +113,6 @@ class VariableDisplay(Display):
     def _draw_boxes(self, ax: Any) -> None:
         """Draw a box for each cluster, with its samples as dots."""
         rng = np.random.default_rng(0)
-        # Of more samples in a cluster, so many are drawn as dots.
-        most_dots = 80
         for place, cluster in enumerate(self.table.index):
             own = self.values[self.labels == cluster].to_numpy(float)
             color = PALETTE[cluster % len(PALETTE)]
@@ -128,7 +126,8 @@ class VariableDisplay(Display):
                 whiskerprops={"color": FAINT},
                 capprops={"color": FAINT},
             )
-            dots = rng.permutation(own)[:most_dots]
+            # More dots would cover each other.
+            dots = rng.permutation(own)[:80]
             offsets = place + rng.uniform(-0.22, 0.22, size=len(dots))
             ax.scatter(offsets, dots, 5, color, alpha=0.5, linewidths=0)
 

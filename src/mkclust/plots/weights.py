@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.plots.model import FittedModel, noun_of_kernels
 from mkclust.plots.style import (
     BLUE,
     INK,
     ORANGE,
     Display,
+    FittedModel,
     format_range,
+    noun_of_kernels,
     set_titles,
     shorten,
 )
@@ -75,15 +76,14 @@ class KernelWeightsDisplay(Display):
         }
 
     def _size(self) -> tuple[float, float]:
-        n_bars = min(len(self.weights), MAX_NAMED)
-        return 6.2, max(2.8, 0.21 * n_bars + 1.5)
+        return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
 
     def _words(self) -> str:
         """Return which view has the largest weight, in words."""
         largest = np.nanmax(self.weights)
         is_largest = largest - self.weights < 5e-4
-        holders = join_words(np.asarray(self.kernel_names, object)[is_largest])
-        words = f"The largest weight, {largest:.3f}, is that of {holders}."
+        holders = np.asarray(self.kernel_names, object)[is_largest]
+        words = f"The largest weight, {largest:.3f}, is that of {join_words(holders)}."
         known = self.alignments[np.isfinite(self.alignments)]
         if len(known):
             words += f" Alignments: {format_range(known)}."
@@ -129,5 +129,8 @@ class KernelWeightsDisplay(Display):
         ax.xaxis.tick_top()
         ax.tick_params(axis="x", length=0, labelsize=10)
         ax.spines[:].set_visible(False)
-        title = f"Weights and alignments of the {self.noun}s"
-        set_titles(ax, title, fill(self.note, 70))
+        set_titles(
+            ax,
+            f"Weights and alignments of the {self.noun}s",
+            fill(self.note, 70),
+        )
