@@ -57,9 +57,11 @@ _TABLE = Rule(
 )
 _GRID = Rule(
     lambda value: (
-        all(isinstance(each, list) and each for each in value.values())
-        if isinstance(value, dict)
-        else value == "authors"
+        value == "authors"
+        or (
+            isinstance(value, dict)
+            and all(isinstance(each, list) and each for each in value.values())
+        )
     ),
     'pass a table of lists, such as {reg = [0.5, 1.0]}, or "authors"',
 )
@@ -258,9 +260,13 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     if "loaders" in content:
         import_loaders((folder / content["loaders"]).resolve())
     datasets = [_dataset(table, folder) for table in content["datasets"]]
-    _refuse_twice("datasets", [entry.name for entry in datasets])
     names = [_method_name(table) for table in content["methods"]]
-    _refuse_twice("methods", names)
+    for key, each in (("datasets", [d.name for d in datasets]), ("methods", names)):
+        twice = [name for name in each if each.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"{key}: has {twice[0]!r} twice; give one of them another name"
+            )
     # Classes are imported last, when everything else has been checked.
     methods = map(_method, content["methods"], names)
     return Plan(
@@ -284,15 +290,6 @@ def _check(table: Mapping[str, Any], kind: type) -> None:
             )
         if not rules[key].holds(value):
             raise ValueError(f"{key}: is {value!r}; {rules[key].advice}")
-
-
-def _refuse_twice(key: str, names: list[str]) -> None:
-    """Refuse two entries of one name, whose rows could not be told apart."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"{key}: has {name!r} twice; give one of them another name"
-            )
 
 
 def _dataset(table: dict[str, Any], folder: Path) -> DatasetEntry:

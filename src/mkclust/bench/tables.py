@@ -352,36 +352,14 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    target = Path(folder or Path(path) / "report")
     table = pd.DataFrame(rows)
-    files = {}
     n_scored = (table["status"] == "ok").sum()
     words = [f"{len(table):,} rows, {n_scored:,} of them with scores"]
-    for key in ("machine", "versions"):
-        if key in table:
-            found = " / ".join(sorted(table[key].dropna().unique()))
-            words.append(f"{key}: {markdown_text(found)}")
-    parts = ["# Benchmark", f"{'; '.join(words)}."]
-    for selection, frame in outcomes_by_selection(rows).items():
-        files[f"scores-{selection}.csv"] = _csv(frame)
-        parts += _score_parts(frame, selection, rows[0]["resample"], files)
-    times = time_table(rows)
-    files["times.csv"] = _csv(times, index=True)
-    parts += ["## Seconds of a solve, default settings", in_seconds(times)]
-    if solves:
-        files["weights.csv"] = _csv(weight_table(solves))
-        parts.append("Weights and alignments of all kernels are in weights.csv.")
-    files = {"README.md": "\n\n".join(parts) + "\n"} | files
-    return write_atomically(
-        {target / name: text.encode() for name, text in files.items()}
-    )
-
-
-def _score_parts(
-    frame: pd.DataFrame, selection: str, resample: float, files: dict[str, str]
-) -> list[str]:
-    """Return the tables of one selection as Markdown, and add the others to `files`."""
+    for key in pd.Index(["machine", "versions"]).intersection(table.columns):
+        found = " / ".join(sorted(table[key].dropna().unique()))
+        words.append(f"{key}: {markdown_text(found)}")
     meaning = "another k-means on one solve."
+    resample = rows[0]["resample"]
     if resample < 1:
         share = f"{100 * resample:.0f} %"
         meaning = f"a refit on {share} of the samples, the same ones for all methods."
@@ -391,16 +369,36 @@ def _score_parts(
         "Bold: not significantly worse than the best of the row (paired t test over "
         "the repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
     )
-    parts = [f"## Scores, {selection} settings", SELECTIONS[selection], bold + meaning]
-    for score, title in TITLES.items():
-        parts += [f"### {title}", _markdown(score_table(frame, score))]
-    with suppress(ValueError):  # there may be too little to rank
-        ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
-        files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
-        text = _markdown(ranking.table, floatfmt=".2f")
-        parts += ["### Average ranks by ACC", markdown_text(ranking.summary), text]
-    is_problem = frame["problem"] != ""
-    problems = frame.loc[is_problem, ["label", "method", "problem"]]
-    for row in problems.drop_duplicates().to_numpy():
-        parts.append(f"- {' | '.join(map(markdown_text, row))}")
-    return parts
+    parts = ["# Benchmark", f"{'; '.join(words)}."]
+    files = {}
+    for selection, frame in outcomes_by_selection(rows).items():
+        files[f"scores-{selection}.csv"] = _csv(frame)
+        parts += [
+            f"## Scores, {selection} settings",
+            SELECTIONS[selection],
+            bold + meaning,
+        ]
+        for score, title in TITLES.items():
+            parts += [f"### {title}", _markdown(score_table(frame, score))]
+        with suppress(ValueError):  # there may be too little to rank
+            ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
+            files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
+            parts += [
+                "### Average ranks by ACC",
+                markdown_text(ranking.summary),
+                _markdown(ranking.table, floatfmt=".2f"),
+            ]
+        problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
+        for row in problems.drop_duplicates().to_numpy():
+            parts.append(f"- {' | '.join(map(markdown_text, row))}")
+    times = time_table(rows)
+    files["times.csv"] = _csv(times, index=True)
+    parts += ["## Seconds of a solve, default settings", in_seconds(times)]
+    if solves:
+        files["weights.csv"] = _csv(weight_table(solves))
+        parts.append("Weights and alignments of all kernels are in weights.csv.")
+    files = {"README.md": "\n\n".join(parts) + "\n"} | files
+    target = Path(folder or Path(path) / "report")
+    return write_atomically(
+        {target / name: text.encode() for name, text in files.items()}
+    )
