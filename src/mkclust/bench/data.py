@@ -51,7 +51,14 @@ class Prepared:
         kernels, names = make_kernels(data)
         kernels = [*map(symmetrized, kernels, map(str, names))]
         n_clusters = entry.n_clusters or int(data.n_classes or 0)
-        return cls(data, data.views, kernels, tuple(names), data.y, n_clusters)
+        return cls(
+            data=data,
+            views=data.views,
+            kernels=kernels,
+            names=tuple(names),
+            y=data.y,
+            n_clusters=n_clusters,
+        )
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -61,9 +68,8 @@ class Prepared:
         )
         codes = np.unique(self.y, return_inverse=True)[1]
         digest.update(codes.astype("<i8").tobytes())
-        # Number of rows of every kernel that the fingerprint of the data is made of.
-        fingerprint_rows = 64
-        rows = np.unique(np.linspace(0, len(self.y) - 1, fingerprint_rows, dtype=int))
+        # Some rows of every kernel.
+        rows = np.unique(np.linspace(0, len(self.y) - 1, 64, dtype=int))
         for kernel in self.kernels:
             part = kernel[rows]
             if scipy.sparse.issparse(part):

@@ -135,8 +135,10 @@ class Job:
 
     def failures_of(self, error: Exception) -> list[Row]:
         """Return the row for an error in the next task."""
-        status = "memory" if isinstance(error, MemoryError) else "failed"
-        return self.failures(status, f"{type(error).__name__}: {error}")
+        return self.failures(
+            "memory" if isinstance(error, MemoryError) else "failed",
+            f"{type(error).__name__}: {error}",
+        )
 
 
 # The rows of a task, and the records of its solves.
@@ -148,8 +150,13 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
     n_samples = len(prepared.y)
     limit = job.method.max_samples
     if limit and n_samples > limit:
-        reason = f"{n_samples} samples, more than the plan's {limit}"
-        yield job.failures("skipped", reason), []
+        yield (
+            job.failures(
+                "skipped",
+                f"{n_samples} samples, more than the plan's {limit}",
+            ),
+            [],
+        )
         return
 
     for task in iter(job.next_task, None):

@@ -61,20 +61,34 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
     ]
     heights = [0.19 * len(table) + 1.1 for _, _, table in tables[::2]]
     figure = _new_figure(9.5, sum(heights) + 0.3)
-    axes = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
+    axes = figure.subplots(
+        len(heights),
+        2,
+        squeeze=False,
+        height_ratios=heights,
+    )
 
-    # The share that the darkest blue stands for, so that 1 is not the color of text.
-    darkest = 1.3
-    # More kernels than this are not named below their columns.
-    most_named_kernels = 12
     for ax, (label, side, table) in zip(axes.flat, tables, strict=True):
-        ax.imshow(table, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
+        # The darkest blue stands for more than 1, so that 1 is not the color of text.
+        ax.imshow(
+            table,
+            cmap="Blues",
+            vmin=0,
+            vmax=1.3,
+            aspect="auto",
+        )
         _name_panel(ax, f"{label}: {side}s")
         rows = [shorten(names[method], 30) for method in table.index]
-        ax.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+        ax.set_yticks(
+            range(len(rows)),
+            rows,
+            fontsize=8,
+            parse_math=False,
+        )
         if side == "alignment":
             ax.set_yticks([])
-        if len(table.columns) > most_named_kernels:
+        # More kernels are not named below their columns.
+        if len(table.columns) > 12:
             ax.set_xticks([])
             ax.set_xlabel(f"{len(table.columns)} kernels", fontsize=8)
         else:
@@ -276,9 +290,7 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
     """Return a figure with a panel for each title, and the panels."""
-    # Panels of times and objectives in a row.
-    panels_in_a_row = 3
-    columns = min(len(titles), panels_in_a_row)
+    columns = min(len(titles), 3)
     rows = -(-len(titles) // columns)
     figure = _new_figure(1.5 + 3.2 * columns, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -292,5 +304,11 @@ def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
 
 def _name_panel(ax: Any, title: str, pad: float = 6) -> None:
     """Set the title of a panel; a dollar sign in it is no formula."""
-    ax.set_title(shorten(title, 40), fontsize=10, loc="left", pad=pad, parse_math=False)
+    ax.set_title(
+        shorten(title, 40),
+        fontsize=10,
+        loc="left",
+        pad=pad,
+        parse_math=False,
+    )
     ax.tick_params(labelsize=8)

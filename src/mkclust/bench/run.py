@@ -98,7 +98,13 @@ def run_plan(
         _work(jobs, n_processes, rows, solves, watcher)
         failures = [row for row in rows.objects.values() if row["status"] != "ok"]
         n_rows = len(rows.objects)
-        return Summary(rows.path, n_rows, n_rows - before, failures, missing)
+        return Summary(
+            rows=rows.path,
+            n_rows=n_rows,
+            n_new=n_rows - before,
+            failures=failures,
+            missing=missing,
+        )
 
 
 @contextmanager
@@ -153,9 +159,9 @@ class Worker:
                 "if __name__ == '__main__'"
             )
         if ended_by == "SIGALRM":
-            limit = f"{self.job.plan.time_limit:g} s"
             return self.job.failures(
-                "time", f"the solve took more than the limit of {limit}"
+                "time",
+                f"the solve took more than the limit of {self.job.plan.time_limit:g} s",
             )
         if ended_by == "SIGKILL":
             return self.job.failures(
@@ -218,8 +224,10 @@ def _work(
     jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any
 ) -> None:
     """Run jobs in processes, and write their rows as they come."""
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    stamp = {"versions": used, "machine": machine()}
+    stamp = {
+        "versions": ", ".join(f"{name} {used}" for name, used in versions().items()),
+        "machine": machine(),
+    }
     queue = jobs.copy()
     workers = dict[Any, Worker]()
     try:
@@ -287,8 +295,7 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     protocol = {name: getattr(plan, name) for name in compared}
     file = folder / "protocol.json"
     if not file.exists():
-        text = f"{json.dumps(protocol, indent=1)}\n"
-        write_atomically({file: text.encode()})
+        write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     # Rows of earlier versions are all by rows of unit length.
     before = {"rounding": "unit"} | json.loads(file.read_text(encoding="utf-8"))
     for name, value in protocol.items():
@@ -304,5 +311,9 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""
     models = re.findall(r"^model name\s*: (.+)$", text, re.M)
-    kind = f"{platform.system()} {platform.machine()}"
-    return ", ".join([kind, *models[:1], f"{joblib.cpu_count()} cores"])
+    parts = [
+        f"{platform.system()} {platform.machine()}",
+        *models[:1],
+        f"{joblib.cpu_count()} cores",
+    ]
+    return ", ".join(parts)

@@ -228,8 +228,8 @@ def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:
 def order_methods(methods: Iterable[Any]) -> list[str]:
     """Return methods in the order of the library's own, then by name."""
     names = set(methods)
-    others = sorted(names - set(METHODS))
-    return [name for name in METHODS if name in names] + others
+    own = [name for name in METHODS if name in names]
+    return own + sorted(names - set(METHODS))
 
 
 def printed_names(rows: Iterable[Row]) -> dict[str, str]:

@@ -270,7 +270,12 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
         when(n < 10, "With fewer than ten data sets the tests are rough."),
         when(left_out, f"Left out, because scores are missing: {', '.join(left_out)}."),
     ]
-    return Ranking(table, " ".join(filter(None, sentences)), p_value, difference)
+    return Ranking(
+        table=table,
+        summary=" ".join(filter(None, sentences)),
+        p_value=p_value,
+        critical_difference=difference,
+    )
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from mkclust.plots.style import (
     sample_clusters,
     set_titles,
     title_of,
+    when,
 )
 from mkclust.text import count
 
@@ -155,18 +156,16 @@ class EmbeddingDisplay(Display):
     def _words(self) -> str:
         """Return what the picture shows, in words."""
         n = sum(self.sizes.values())
-        text = "The two axes along which the samples spread most."
+        drawn = len(self.samples)
+        positions = "The two axes along which the samples spread most."
         if self.is_map:
-            text = (
+            positions = (
                 "Neighbors in the embedding are neighbors here; distances between far "
                 "clusters mean little. Positions are not used to cluster."
             )
-        if len(self.sizes) <= MAX_NAMED:
-            text += " Labels: cluster (samples)."
-        drawn = len(self.samples)
-        if drawn < n:
-            text += f" {drawn:,} of {n:,} samples drawn, clusters in proportion."
-        return text
+        labels = when(len(self.sizes) <= MAX_NAMED, " Labels: cluster (samples).")
+        some = f" {drawn:,} of {n:,} samples drawn, clusters in proportion."
+        return positions + labels + when(drawn < n, some)
 
     def _draw(self, ax: Any) -> None:
         """Draw the samples in the plane, with a label at the center of each cluster."""
@@ -179,16 +178,22 @@ class EmbeddingDisplay(Display):
         self.drawn_order = np.random.default_rng(0).permutation(len(self.points))
         x, y = self.points[self.drawn_order].T
         shades = [colors[label] for label in self.labels[self.drawn_order].tolist()]
-        size = float(np.clip(22_000 / max(len(x), 1), 3, 26))
-        dots = ax.scatter(x, y, size, shades, alpha=0.75, linewidths=0, gid="samples")
-        dots.set_rasterized(len(x) > MAX_SAMPLES)
+        ax.scatter(
+            x,
+            y,
+            s=np.clip(22_000 / max(len(x), 1), 3, 26),
+            c=shades,
+            alpha=0.75,
+            linewidths=0,
+            gid="samples",
+            rasterized=len(x) > MAX_SAMPLES,
+        )
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
         ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set(color=FAINT, linewidth=0.6)
-        title = f"Embedding of {n:,} samples, {count(k, 'cluster')}"
-        if k > len(PALETTE):
-            title += " (colors repeat)"
+        repeat = when(k > len(PALETTE), " (colors repeat)")
+        title = f"Embedding of {n:,} samples, {count(k, 'cluster')}{repeat}"
         set_titles(ax, title, fill(self.caption, 76))
         for cluster, samples in self.sizes.items() if k <= MAX_NAMED else ():
             ax.text(

@@ -111,8 +111,7 @@ class HeatmapDisplay(Display):
         self.values = {view: _standardized(each) for view, each in self.values.items()}
         drawn = sample_clusters(self.labels, self.max_samples)
         rows = np.hstack([each[drawn] for each in self.values.values()])
-        order = _order(np.nan_to_num(rows), self.labels[drawn])
-        self.samples = drawn[order]
+        self.samples = drawn[_order(np.nan_to_num(rows), self.labels[drawn])]
 
     @classmethod
     def _read(
@@ -287,8 +286,7 @@ class HeatmapDisplay(Display):
                 if handle.get_alpha() == 0:
                     text.set_fontweight("bold")
         bar = ax.inset_axes([1.05, 0.0, 0.015, 0.22])
-        scale = ax.figure.colorbar(image, cax=bar, extend="both")
-        scale.outline.set_visible(False)
+        ax.figure.colorbar(image, cax=bar, extend="both").outline.set_visible(False)
         bar.tick_params(labelsize=7.5, length=2, color=FAINT)
         bar.set_title("SD", fontsize=8, loc="left")
 
@@ -374,8 +372,7 @@ def _differences(part: Any, labels: np.ndarray) -> Float:
     variance = squares.sum(axis=0) / n - (total / n) ** 2
     shares = counts / n
     within = variance - shares * (1 - shares) * (inside - outside) ** 2
-    least = 1e-4 * np.maximum(variance, 0)
-    spread = np.sqrt(np.maximum(within, least))
+    spread = np.sqrt(np.maximum(within, 1e-4 * np.maximum(variance, 0)))
     is_known = (counts > 0) & (counts < n) & (spread > 0)
     return np.where(is_known, inside - outside, 0) / np.where(is_known, spread, 1)
 

@@ -72,8 +72,16 @@ class AgreementDisplay(Display):
             shorten(name) if weight > 0 else f"({shorten(name)})"
             for name, weight in zip(self.kernel_names, self.weights, strict=True)
         ]
-        cells = [[f"{value:z.2f}" for value in row] for row in values]
-        _draw_matrix(ax, values, names, names, cells, cmap="Blues", vmin=0, vmax=1)
+        _draw_matrix(
+            ax,
+            values,
+            rows=names,
+            columns=names,
+            cells=[[f"{value:z.2f}" for value in row] for row in values],
+            cmap="Blues",
+            vmin=0,
+            vmax=1,
+        )
         for label in ax.get_xticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
         note = when(not np.all(self.weights), "in brackets: not used")
@@ -136,15 +144,13 @@ class ClassesDisplay(Display):
         """Draw the number of samples of every cluster in every class."""
         counts = self.counts.to_numpy()
         shares = counts / counts.sum(axis=0)
-        rows = [title_of(cluster, self.names) for cluster in self.counts.index]
         columns = [shorten(name, 12) for name in self.counts.columns]
-        cells = np.where(counts > 0, counts.astype(str), "").tolist()
         _draw_matrix(
             ax,
             shares,
-            rows,
-            columns,
-            cells,
+            rows=[title_of(cluster, self.names) for cluster in self.counts.index],
+            columns=columns,
+            cells=np.where(counts > 0, counts.astype(str), "").tolist(),
             cmap="Blues",
             vmin=0,
             vmax=shares.max(),
@@ -213,23 +219,20 @@ class DescriptionDisplay(Display):
             ax.set_axis_off()
             set_titles(ax, f"{title}: no feature stands out")
             return
-        rows = [shorten(name, 34) for name in self.features]
-        columns = [
-            f"{title_of(cluster, self.names, 10)}\n{size:,}"
-            for cluster, size in enumerate(self.sizes)
-        ]
-        cells = [
-            [f"{value:+.1f}" if abs(value) >= 0.05 else "0" for value in row]
-            for row in self.differences
-        ]
         hues: Any = LinearSegmentedColormap.from_list("", [ORANGE, "#ffffff", BLUE])
         hues.colorbar_extend = "both"
         _draw_matrix(
             ax,
             self.differences,
-            rows,
-            columns,
-            cells,
+            rows=[shorten(name, 34) for name in self.features],
+            columns=[
+                f"{title_of(cluster, self.names, 10)}\n{size:,}"
+                for cluster, size in enumerate(self.sizes)
+            ],
+            cells=[
+                [f"{value:+.1f}" if abs(value) >= 0.05 else "0" for value in row]
+                for row in self.differences
+            ],
             scale="standard deviations from the rest",
             cmap=hues.with_extremes(bad="#f0f0f0"),
             vmin=-2,
@@ -278,15 +281,13 @@ class ViewSeparationDisplay(Display):
     def _draw(self, ax: Any) -> None:
         """Draw the areas of all views and pairs of clusters."""
         areas = np.asarray(self.areas, dtype=float)
-        rows = [shorten(name) for name in self.views]
         columns = [shorten(name, 24) for name in self.pairs]
-        cells = [[f"{value:.2f}" for value in row] for row in areas]
         _draw_matrix(
             ax,
             areas,
-            rows,
-            columns,
-            cells,
+            rows=[shorten(name) for name in self.views],
+            columns=columns,
+            cells=[[f"{value:.2f}" for value in row] for row in areas],
             cmap="Blues",
             vmin=0.5,
             vmax=1.0,
@@ -300,6 +301,7 @@ class ViewSeparationDisplay(Display):
 def _draw_matrix(
     ax: Any,
     values: np.ndarray,
+    *,
     rows: list[str],
     columns: list[str],
     cells: list[list[Any]],

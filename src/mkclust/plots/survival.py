@@ -109,8 +109,7 @@ class SurvivalDisplay(Display):
             own = self.times[self.labels == cluster]
             happened = self.events[self.labels == cluster] == 1
             steps = np.unique(own[happened])
-            observed = stats.CensoredData.right_censored(own, ~happened)
-            survived = stats.ecdf(observed).sf
+            survived = stats.ecdf(stats.CensoredData.right_censored(own, ~happened)).sf
             shares = survived.evaluate(steps)
             self.curves[cluster] = steps, shares
             with warnings.catch_warnings():
@@ -201,21 +200,26 @@ class SurvivalDisplay(Display):
         x = np.r_[0, steps, own.max()]
         y = np.r_[1, shares, min(shares, default=1)]
         ax.step(x, y, where="post", linewidth=1.6, **style)
-        ends = (np.r_[1, end, min(end, default=1)] for end in self.bands[cluster])
-        ax.fill_between(x, *ends, step="post", alpha=0.13, linewidth=0, **style)
+        ax.fill_between(
+            x,
+            *(np.r_[1, end, min(end, default=1)] for end in self.bands[cluster]),
+            step="post",
+            alpha=0.13,
+            linewidth=0,
+            **style,
+        )
         censored = own[self.events[self.labels == cluster] == 0]
-        at = np.searchsorted(steps, censored, side="right")
-        ax.plot(censored, y[at], "|", markersize=7, **style)
+        heights = y[np.searchsorted(steps, censored, side="right")]
+        ax.plot(censored, heights, "|", markersize=7, **style)
 
     def _write_names(self, ax: Any, last: float) -> None:
         """Write the names of the clusters at the ends of their curves."""
-        clusters = list(self.curves)
-        titles = [title_of(cluster, self.names) for cluster in clusters]
-        x = np.array([self.times[self.labels == each].max() for each in clusters])
+        titles = [title_of(cluster, self.names) for cluster in self.curves]
+        x = np.array([self.times[self.labels == each].max() for each in self.curves])
         y = np.array([min(shares, default=1) for _, shares in self.curves.values()])
         widths = LETTER_WIDTH * last * np.array([len(title) + 1 for title in titles])
-        heights = set_apart(x, y, widths)
-        for cluster, title, *end in zip(clusters, titles, x, heights, strict=True):
+        ends = zip(x, set_apart(x, y, widths), strict=True)
+        for cluster, title, end in zip(self.curves, titles, ends, strict=True):
             ax.annotate(
                 title,
                 end,

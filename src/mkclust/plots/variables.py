@@ -89,11 +89,11 @@ class VariableDisplay(Display):
         """Return the medians, or that bars are shares, in words."""
         if not self.is_number:
             return f"Shares of {self.name} in each cluster."
-        medians = [
+        medians = ", ".join(
             f"{middle:.3g} in {title_of(cluster, self.names)}"
             for cluster, middle in self.table[0.5].items()
-        ]
-        return f"Median {self.name}: {', '.join(medians)}."
+        )
+        return f"Median {self.name}: {medians}."
 
     def _draw(self, ax: Any) -> None:
         """Draw boxes or bars of every cluster."""

@@ -101,8 +101,7 @@ class KernelWeightsDisplay(Display):
             (self.weights, np.nanmax(self.weights), ORANGE, -1, 3),
             (self.alignments, 1.0, BLUE, 1, 2),
         ):
-            shares = np.nan_to_num(values / (top or 1))
-            ends = side * np.clip(shares, 0, 1)
+            ends = side * np.clip(np.nan_to_num(values / (top or 1)), 0, 1)
             ax.barh(rows, ends, height=0.68, color=color)
             for row in rows[::every]:
                 ax.annotate(
