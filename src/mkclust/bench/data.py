@@ -50,14 +50,13 @@ class Prepared:
             )
         kernels, names = make_kernels(data)
         kernels = [*map(symmetrized, kernels, map(str, names))]
-        n_clusters = entry.n_clusters or int(data.n_classes or 0)
         return cls(
             data=data,
             views=data.views,
             kernels=kernels,
             names=tuple(names),
             y=data.y,
-            n_clusters=n_clusters,
+            n_clusters=entry.n_clusters or int(data.n_classes or 0),
         )
 
     @cached_property
@@ -66,7 +65,7 @@ class Prepared:
         digest = hashlib.sha256(
             repr((self.names, self.n_clusters, len(self.y))).encode()
         )
-        codes = np.unique(self.y, return_inverse=True)[1]
+        _, codes = np.unique(self.y, return_inverse=True)
         digest.update(codes.astype("<i8").tobytes())
         # Some rows of every kernel.
         rows = np.unique(np.linspace(0, len(self.y) - 1, 64, dtype=int))

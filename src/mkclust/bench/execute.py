@@ -199,20 +199,16 @@ def _solve_record(row: Row, record: Row, solution: Solution, part: Prepared) -> 
     H = to_host(solution.partition)
     captured = inner_products(part.stack.apply(H), H) / part.leading_sums
 
-    # The columns of a row that the record of a solve has, too.
-    of_a_solve = (
-        "dataset",
-        "method",
-        "entry",
-        "oracle",
-        "parameters",
-        "default",
-        "paper",
-        "caveat",
-        "resample",
-    )
     return {
-        **{name: row[name] for name in of_a_solve},
+        "dataset": row["dataset"],
+        "method": row["method"],
+        "entry": row["entry"],
+        "oracle": row["oracle"],
+        "parameters": row["parameters"],
+        "default": row["default"],
+        "paper": row["paper"],
+        "caveat": row["caveat"],
+        "resample": row["resample"],
         **record,
         "repetition": row["repetition"] if row["resample"] < 1 else None,
         "alignments": _numbers(np.clip(captured, 0, 1)),

@@ -175,8 +175,10 @@ def draw_objectives(solves: Iterable[Row], method: str) -> Figure:
     figure, axes = _panels(titles, 2.5)
     for solve, title in zip(chosen, titles, strict=True):
         bounds = solve.get("lower_bounds") or None
-        display = ConvergenceDisplay(history=solve["history"], lower_bounds=bounds)
-        display.plot(axes[title])
+        ConvergenceDisplay(
+            history=solve["history"],
+            lower_bounds=bounds,
+        ).plot(axes[title])
         # Below a legend, if there is one.
         _name_panel(axes[title], title, 22 if bounds else 6)
         axes[title].set_xlabel("iteration", fontsize=8)

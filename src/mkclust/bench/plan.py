@@ -238,8 +238,10 @@ def read_plan(path: str | Path) -> Plan:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        return _plan(content, path.parent)
+        return _plan(
+            tomllib.loads(path.read_text(encoding="utf-8-sig")),
+            path.parent,
+        )
     except ValueError as error:
         raise PlanError(f"{path}: {error}") from None
 
@@ -248,8 +250,10 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
     """Return the plan that a file contains, all of it checked."""
     content = {"datasets": None, "methods": None} | content
     _check(content, Plan)
-    kinds = {"datasets": ("name", DatasetEntry), "methods": ("method", MethodEntry)}
-    for key, (short, kind) in kinds.items():
+    for key, short, kind in (
+        ("datasets", "name", DatasetEntry),
+        ("methods", "method", MethodEntry),
+    ):
         content[key] = [
             {short: item} if isinstance(item, str) else item for item in content[key]
         ]
@@ -277,10 +281,9 @@ def _plan(content: dict[str, Any], folder: Path) -> Plan:
 
 def _check(table: Mapping[str, Any], kind: type) -> None:
     """Refuse keys of a table that a class does not have, and wrong values."""
-    hints = get_type_hints(kind, include_extras=True).items()
     rules = {
         name: hint.__metadata__[0]
-        for name, hint in hints
+        for name, hint in get_type_hints(kind, include_extras=True).items()
         if hasattr(hint, "__metadata__")
     }
     for key, value in table.items():

@@ -66,10 +66,9 @@ def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
     their first ``grid_repetitions``, so that more repetitions are no advantage.
     """
     frame = pd.DataFrame(rows)
-    if len(frame):
-        frame = frame[frame["status"] == "ok"]
-    if frame.empty:
+    if frame.empty or not frame["status"].eq("ok").any():
         return {}
+    frame = frame[frame["status"] == "ok"]
     is_first = frame["repetition"] < frame.get("grid_repetitions", math.inf)
     by_setting = frame[is_first].groupby("parameters")[list(SCORES)]
     best = by_setting.mean().round(MEAN_DIGITS).idxmax().to_dict()
@@ -80,8 +79,9 @@ def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
 
 def as_lines(objects: Iterable[Row]) -> bytes:
     """Return objects as lines of JSON."""
-    lines = (json.dumps(each, allow_nan=False) + "\n" for each in objects)
-    return "".join(lines).encode()
+    return "".join(
+        json.dumps(each, allow_nan=False) + "\n" for each in objects
+    ).encode()
 
 
 def _parse(path: Path, content: bytes) -> tuple[list[Row], int]:

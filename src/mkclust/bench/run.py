@@ -96,13 +96,11 @@ def run_plan(
             job.rows += [r for r in stored if (r["dataset"], r["method"]) == job.key]
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
         _work(jobs, n_processes, rows, solves, watcher)
-        failures = [row for row in rows.objects.values() if row["status"] != "ok"]
-        n_rows = len(rows.objects)
         return Summary(
             rows=rows.path,
-            n_rows=n_rows,
-            n_new=n_rows - before,
-            failures=failures,
+            n_rows=len(rows.objects),
+            n_new=len(rows.objects) - before,
+            failures=[r for r in rows.objects.values() if r["status"] != "ok"],
             missing=missing,
         )
 
@@ -263,8 +261,7 @@ def _check_same(folder: Path, job: Job) -> None:
     now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
     default = {"parameters": canonical(job.settings()[0])}
     for row in job.rows:
-        expected = now | default if row["default"] else now
-        for name, value in expected.items():
+        for name, value in (now | default if row["default"] else now).items():
             # Of unreadable data no fingerprint is known.
             if None not in (row.get(name), value) and row[name] != value:
                 raise ValueError(
@@ -276,8 +273,13 @@ def _check_same(folder: Path, job: Job) -> None:
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    names = ("dataset", "method", "parameters", "resample", "repetition")
-    return tuple(row[name] for name in names)
+    return (
+        row["dataset"],
+        row["method"],
+        row["parameters"],
+        row["resample"],
+        row["repetition"],
+    )
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
@@ -311,9 +313,10 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""
     models = re.findall(r"^model name\s*: (.+)$", text, re.M)
-    parts = [
-        f"{platform.system()} {platform.machine()}",
-        *models[:1],
-        f"{joblib.cpu_count()} cores",
-    ]
-    return ", ".join(parts)
+    return ", ".join(
+        [
+            f"{platform.system()} {platform.machine()}",
+            *models[:1],
+            f"{joblib.cpu_count()} cores",
+        ]
+    )

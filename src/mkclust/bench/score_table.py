@@ -118,16 +118,14 @@ class ScoreTable(pd.DataFrame):
         if rows not in (*ROWS, None):
             raise ValueError(f"rows={rows!r}: choose 'datasets' or 'methods'")
         table = self
-        has_methods_in_rows = table.columns.name == DATA_SET
-        if rows is not None and has_methods_in_rows != (rows == "methods"):
+        in_columns = "datasets" if table.columns.name == DATA_SET else "methods"
+        if rows == in_columns:
             table = self.T
-        # The table's own caption comes first, since it sees all cells.
-        words = self._caption(caption)
         text = table._latex_cells().style.to_latex(
             hrules=True,
             position_float="centering",
             column_format="l" + "c" * len(table.columns),
-            caption=words,
+            caption=self._caption(caption),
             label=label or None,
         )
         if path is not None:

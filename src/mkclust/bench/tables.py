@@ -154,9 +154,8 @@ def _problem(failed: pd.DataFrame, n_scored: int) -> str:
     n = len(failed)
     if not n:
         return when(not n_scored, "not run")
-    reasons = failed["status"] + ": " + failed["message"]
-    some = when(n_scored, f"{n} of {n + n_scored} repetitions ")
-    return some + min(reasons).strip(": ")
+    reason = min(failed["status"] + ": " + failed["message"]).strip(": ")
+    return when(n_scored, f"{n} of {n + n_scored} repetitions ") + reason
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
@@ -165,9 +164,8 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     for row in rows:
         # Of unreadable data no name is known.
         if row.get("paper") or row["dataset"] not in labels:
-            label = row.get("paper") or row["dataset"]
-            caveat = row.get("caveat")
-            labels[row["dataset"]] = label + when(caveat, f" ({caveat})")
+            caveat = when(row.get("caveat"), f" ({row.get('caveat')})")
+            labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
     return labels
 
 
@@ -297,8 +295,7 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
 
 def in_seconds(times: pd.DataFrame) -> str:
     """Return a table of times as Markdown, with three digits."""
-    shown = times.map("{:.3g}".format)
-    return _markdown(shown.where(times.notna(), "-"))
+    return _markdown(times.map("{:.3g}".format).where(times.notna(), "-"))
 
 
 def _markdown(table: pd.DataFrame, **options: Any) -> str:

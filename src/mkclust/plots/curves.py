@@ -85,17 +85,16 @@ class ConvergenceDisplay(Display):
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
         if self.lower_bounds is not None:
-            bounds = self.lower_bounds
             ax.plot(
                 steps,
-                bounds,
+                self.lower_bounds,
                 color=ORANGE,
                 label="certified lower bound",
                 **marks,
             )
             ax.fill_between(
                 steps,
-                bounds,
+                self.lower_bounds,
                 self.history,
                 color=FAINT,
                 alpha=0.15,
@@ -116,8 +115,13 @@ class ConvergenceDisplay(Display):
         title = "Convergence"
         if self.gap is not None and np.isfinite(self.gap):
             title += f": certified relative gap {self.gap:.1e}"
-        pad = 8 if self.lower_bounds is None else 24
-        set_titles(ax, title, "step", "objective", pad)
+        set_titles(
+            ax,
+            title,
+            "step",
+            "objective",
+            pad=8 if self.lower_bounds is None else 24,
+        )
 
 
 @dataclass(eq=False, kw_only=True)

@@ -251,16 +251,18 @@ class HeatmapDisplay(Display):
         column = self.annotation[name].iloc[self.samples]
         levels = _levels(self.annotation[name])
         if levels:
-            pairs = zip(levels, LEVEL_COLORS, strict=False)
-            colors = [UNKNOWN_COLOR if means_unknown(n) else c for n, c in pairs]
+            colors = [
+                UNKNOWN_COLOR if means_unknown(level) else color
+                for level, color in zip(levels, LEVEL_COLORS, strict=False)
+            ]
             places = {level: place for place, level in enumerate(levels)}
             codes = [[places.get(level, np.nan) for level in column]]
             _draw_levels(ax, codes, top, colors)
             return dict(zip(map(str, levels), colors, strict=True))
         shades = LinearSegmentedColormap.from_list("numbers", NUMBER_COLORS)
         image = _draw_block(ax, [column.to_numpy(float)], top, 0.9 * BAR, shades)
-        limits = [f"{limit:.3g}" for limit in image.get_clim()]
-        return dict(zip(limits, NUMBER_COLORS, strict=True))
+        ends = zip(image.get_clim(), NUMBER_COLORS, strict=True)
+        return {f"{limit:.3g}": color for limit, color in ends}
 
     def _draw_legends(
         self, ax: Any, legends: Mapping[str, Mapping[str, str]], image: Any
@@ -295,8 +297,15 @@ def _draw_levels(ax: Any, codes: Any, top: float, colors: Sequence[str]) -> None
     """Draw a bar of a color for each level."""
     from matplotlib.colors import ListedColormap
 
-    hues = ListedColormap(colors)
-    _draw_block(ax, codes, top, 0.9 * BAR, hues, vmin=0, vmax=len(colors))
+    _draw_block(
+        ax,
+        codes,
+        top,
+        0.9 * BAR,
+        ListedColormap(colors),
+        vmin=0,
+        vmax=len(colors),
+    )
 
 
 def _draw_block(
@@ -356,15 +365,15 @@ def _differences(part: Any, labels: np.ndarray) -> Float:
     members = csr_array(OneHotEncoder().fit_transform(labels[known, None]).T)
     values = part[np.flatnonzero(known)]
     if issparse(values):
+        filled = csr_array(values)
         counts = members.sum(axis=1)[:, None] * np.ones(values.shape[1])
-        sums = (members @ values).toarray()
-        squares = (members @ values.multiply(values)).toarray()
     else:
         standard = _standardized(values)
         filled = np.nan_to_num(standard)
         counts = members @ np.isfinite(standard).astype(float)
-        sums = members @ filled
-        squares = members @ filled**2
+    sums, squares = (
+        csr_array(members @ each).toarray() for each in (filled, filled * filled)
+    )
     n = np.maximum(counts.sum(axis=0), 1)
     total = sums.sum(axis=0)
     inside = sums / np.maximum(counts, 1)
