@@ -128,8 +128,7 @@ class ClusterTreeDisplay(Display):
             self._draw_edges(ax, level, flow)
         for level in range(len(self.labels)):
             self._draw_level(ax, level)
-        ax.set_xlim(-0.02, 1.02)
-        ax.set_ylim(0.6 - len(self.labels), 0.4)
+        ax.set(xlim=(-0.02, 1.02), ylim=(0.6 - len(self.labels), 0.4))
         ax.set_axis_off()
         set_titles(ax, "How clusters divide")
 

@@ -21,10 +21,6 @@ from mkclust.plots.style import (
 )
 from mkclust.unknown import known_first, means_unknown
 
-# Shades of the levels of a category, from the first to the last.
-LIGHTEST = 0.88
-DARKEST = 0.25
-
 
 @dataclass(eq=False, kw_only=True)
 class VariableDisplay(Display):
@@ -136,7 +132,8 @@ class VariableDisplay(Display):
         import matplotlib
 
         n_known = sum(not means_unknown(level) for level in self.table)
-        shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(n_known, 2))
+        # From light to dark, neither white nor black.
+        shades = np.linspace(0.12, 0.75, max(n_known, 2))
         colors = [*matplotlib.colormaps["Blues"](shades)[:n_known]]
         colors += [UNKNOWN_COLOR] * (len(self.table.columns) - n_known)
         below = np.zeros(len(self.table))
