@@ -24,10 +24,9 @@ from mkclust import METHODS
 from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.data import Prepared
 from mkclust.bench.execute import subsample
-from mkclust.bench.journal import Journal, locked
 from mkclust.bench.plan import shorten_grid
-from mkclust.bench.rows import best_settings, read_rows, read_solves
-from mkclust.bench.run import row_key
+from mkclust.bench.rows import Journal, best_settings, read_rows, read_solves
+from mkclust.bench.run import locked, row_key
 from mkclust.datasets import DatasetError
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize

@@ -206,7 +206,7 @@ def test_a_file_that_names_another_type_is_refused_by_that_name(
         "mkclust.kernels.bank.os.system",
         "mkclust.kernels.bank.BaseEstimator",
         "mkclust.data.dask_arrays.as_dask",
-        "mkclust.bench.journal.Journal",
+        "mkclust.bench.rows.Journal",
     ],
 )
 def test_a_name_of_the_library_is_trusted_only_if_it_is_that_of_a_part_of_models(

@@ -6,7 +6,7 @@ import multiprocessing
 from mkclust.bench import read_plan, run_plan
 
 # What a process of a benchmark has imported by the end of a small plan.
-IMPORTS = ["mkclust.bench.pool", "pandas", "sklearn.cluster", "threadpoolctl"]
+IMPORTS = ["mkclust.bench.run", "pandas", "sklearn.cluster", "threadpoolctl"]
 
 # One process does the imports, and the others are its forks. It holds nothing of a
 # test, so that they start as empty as those that a benchmark spawns.

@@ -32,7 +32,7 @@ from mkclust.plots import (
     SurvivalDisplay,
     plot_fit,
 )
-from mkclust.plots.sampling import sample_clusters
+from mkclust.plots.style import sample_clusters
 from mkclust.plots.survival import NAME_HEIGHT, set_apart
 
 SUGGESTION = SimpleNamespace(

@@ -49,11 +49,15 @@ class Prepared:
                 f'"NAME". {data.description}'
             )
         kernels, names = make_kernels(data)
-        kernels = [
-            symmetrized(K, str(name)) for K, name in zip(kernels, names, strict=True)
-        ]
-        n_clusters = entry.n_clusters or int(data.n_classes or 0)
-        return cls(data, data.views, kernels, tuple(names), data.y, n_clusters)
+        kernels = [*map(symmetrized, kernels, map(str, names))]
+        return cls(
+            data=data,
+            views=data.views,
+            kernels=kernels,
+            names=tuple(names),
+            y=data.y,
+            n_clusters=entry.n_clusters or int(data.n_classes or 0),
+        )
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -61,20 +65,17 @@ class Prepared:
         digest = hashlib.sha256(
             repr((self.names, self.n_clusters, len(self.y))).encode()
         )
-        codes = np.unique(self.y, return_inverse=True)[1]
+        _, codes = np.unique(self.y, return_inverse=True)
         digest.update(codes.astype("<i8").tobytes())
-        # Number of rows of every kernel that the fingerprint of the data is made of.
-        fingerprint_rows = 64
-        places = np.linspace(0, len(self.y) - 1, fingerprint_rows)
-        rows = np.unique(places.astype(int))
+        # Some rows of every kernel.
+        rows = np.unique(np.linspace(0, len(self.y) - 1, 64, dtype=int))
         for kernel in self.kernels:
             part = kernel[rows]
             if scipy.sparse.issparse(part):
                 part = part.toarray()
             # To a few digits: the last ones differ between machines.
             size = np.abs(part).max() or 1.0
-            rounded = np.rint(part / size * 1e4)
-            digest.update(rounded.astype("<i4").tobytes())
+            digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
         return {
             "fingerprint": digest.hexdigest()[:16],
             "paper": self.data.paper,
@@ -115,12 +116,11 @@ class Prepared:
             raise ValueError(f"the data are kernels only, without features for {kind}")
         if kind == "views":
             return {name: view.copy() for name, view in self.views.items()}
-        tables = []
-        for view in self.views.values():
-            if scipy.sparse.issparse(view):
-                view = view.toarray()
-            tables.append(StandardScaler().fit_transform(np.asarray(view)))
-        return np.hstack(tables)
+        dense = (
+            view.toarray() if scipy.sparse.issparse(view) else np.asarray(view)
+            for view in self.views.values()
+        )
+        return np.hstack([StandardScaler().fit_transform(view) for view in dense])
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:

@@ -40,16 +40,15 @@ class Task(NamedTuple):
     repetitions: tuple[int, ...]
 
 
-def _no_facts() -> Row:
-    """Return the facts of a data set that has not been read."""
-    return {
-        "fingerprint": None,
-        "n_samples": None,
-        "n_kernels": None,
-        "n_clusters": None,
-        "paper": "",
-        "caveat": "",
-    }
+# The facts about a data set that has not been read.
+NO_FACTS: Row = {
+    "fingerprint": None,
+    "n_samples": None,
+    "n_kernels": None,
+    "n_clusters": None,
+    "paper": "",
+    "caveat": "",
+}
 
 
 @dataclass
@@ -60,7 +59,7 @@ class Job:
     dataset: DatasetEntry
     method: MethodEntry
     rows: list[Row] = field(default_factory=list)
-    facts: Row = field(default_factory=_no_facts)  # about the data set
+    facts: Row = field(default_factory=NO_FACTS.copy)  # about the data set
 
     @property
     def key(self) -> tuple[str, str]:
@@ -87,17 +86,15 @@ class Job:
         failed = {row["parameters"] for row in self.rows if row["status"] != "ok"}
         stages = [(settings, repetitions)]
         if len(settings) > 1:
-            names = dict.fromkeys(best_settings(self.rows).values())
+            best = dict.fromkeys(best_settings(self.rows).values())
             stages = [
                 (settings, min(plan.grid_repetitions, repetitions)),
-                ([json.loads(name) for name in names], repetitions),
+                ([json.loads(name) for name in best], repetitions),
             ]
-        for some, up_to in stages:
-            for setting in some:
-                name = canonical(setting)
-                missing = [r for r in range(up_to) if (name, r) not in done]
-                if not missing or name in failed:
-                    continue
+        for setting, up_to in ((each, n) for some, n in stages for each in some):
+            name = canonical(setting)
+            missing = [r for r in range(up_to) if (name, r) not in done]
+            if missing and name not in failed:
                 # One solve serves all repetitions; fits and refits are tasks of their
                 # own.
                 if plan.resample < 1 or method.input:
@@ -133,18 +130,15 @@ class Job:
         task = self.next_task()
         if task is None:
             return []
-        row = self.row(task, task.repetitions[0])
-        text = " ".join(message.split())
-        return [row | {"status": status, "message": text}]
+        failure = {"status": status, "message": " ".join(message.split())}
+        return [self.row(task, task.repetitions[0]) | failure]
 
     def failures_of(self, error: Exception) -> list[Row]:
         """Return the row for an error in the next task."""
-        status = "failed"
-        if isinstance(error, MemoryError):
-            status = "memory"
-
-        kind = type(error).__name__
-        return self.failures(status, f"{kind}: {error}")
+        return self.failures(
+            "memory" if isinstance(error, MemoryError) else "failed",
+            f"{type(error).__name__}: {error}",
+        )
 
 
 # The rows of a task, and the records of its solves.
@@ -156,19 +150,22 @@ def execute(job: Job, prepared: Prepared) -> Iterator[Result]:
     n_samples = len(prepared.y)
     limit = job.method.max_samples
     if limit and n_samples > limit:
-        reason = f"{n_samples} samples, more than the plan's {limit}"
-        yield job.failures("skipped", reason), []
+        yield (
+            job.failures(
+                "skipped",
+                f"{n_samples} samples, more than the plan's {limit}",
+            ),
+            [],
+        )
         return
 
-    task = job.next_task()
-    while task is not None:
+    for task in iter(job.next_task, None):
         try:
             result = _do(job, task, prepared)
         except Exception as error:
             result = job.failures_of(error), []
         job.rows += result[0]
         yield result
-        task = job.next_task()
 
 
 def _do(job: Job, task: Task, prepared: Prepared) -> Result:
@@ -193,37 +190,27 @@ def _do(job: Job, task: Task, prepared: Prepared) -> Result:
             if not solves and (plan.resample == 1 or repetition == 0):
                 solves.append(_solve_record(row, record, solution, part))
         measured = {name: record[name] for name in MEASURED if name in record}
-        found = scores(part.y, labels)
-        rows.append(row | measured | found)
+        rows.append(row | measured | scores(part.y, labels))
     return rows, solves
 
 
 def _solve_record(row: Row, record: Row, solution: Solution, part: Prepared) -> Row:
     """Return what is stored of a solve: its setting, weights and alignments."""
-    repetition = None
-    if row["resample"] < 1:
-        repetition = row["repetition"]
-
     H = to_host(solution.partition)
-    images = part.stack.apply(H)
-    captured = inner_products(images, H) / part.leading_sums
+    captured = inner_products(part.stack.apply(H), H) / part.leading_sums
 
-    # The columns of a row that the record of a solve has, too.
-    of_a_solve = (
-        "dataset",
-        "method",
-        "entry",
-        "oracle",
-        "parameters",
-        "default",
-        "paper",
-        "caveat",
-        "resample",
-    )
     return {
-        **{name: row[name] for name in of_a_solve},
+        "dataset": row["dataset"],
+        "method": row["method"],
+        "entry": row["entry"],
+        "oracle": row["oracle"],
+        "parameters": row["parameters"],
+        "default": row["default"],
+        "paper": row["paper"],
+        "caveat": row["caveat"],
+        "resample": row["resample"],
         **record,
-        "repetition": repetition,
+        "repetition": row["repetition"] if row["resample"] < 1 else None,
         "alignments": _numbers(np.clip(captured, 0, 1)),
         "kernel_names": list(part.names),
     }
@@ -251,13 +238,17 @@ def _limited(seconds: float | None) -> Iterator[None]:
 def _round(job: Job, solution: Solution, seed: int) -> np.ndarray:
     """Return the labels of a repetition."""
     plan = job.plan
-    options: Row = {"n_init": plan.n_init, "init": plan.init, "random_state": seed}
-    options["rounding"] = "unit"
-    if issubclass(job.method.estimator(), RelaxedClusterer):
-        options["rounding"] = plan.rounding
-    stack = solution.stack
-    assert stack is not None
-    return round_partition(stack, solution, solution.partition, **options).labels
+    stack: Any = solution.stack
+    is_relaxed = issubclass(job.method.estimator(), RelaxedClusterer)
+    return round_partition(
+        stack,
+        solution,
+        solution.partition,
+        n_init=plan.n_init,
+        init=plan.init,
+        random_state=seed,
+        rounding=plan.rounding if is_relaxed else "unit",
+    ).labels
 
 
 def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
@@ -265,25 +256,23 @@ def _solve(job: Job, task: Task, prepared: Prepared) -> tuple[Solution, Row]:
     parameters = task.parameters
     stack = prepared.stack
     if job.method.oracle:
+        kernel = parameters["kernel"]
         parameters = {}
-        stack = stack.subset([task.parameters["kernel"]])
-
-    k = prepared.n_clusters
-    model = job.method.estimator()(k, kernels="precomputed", **parameters)
+        stack = stack.subset([kernel])
+    model = job.method.estimator()(
+        prepared.n_clusters, kernels="precomputed", **parameters
+    )
     with _limited(job.plan.time_limit):
         solution = model.solve(stack)
 
     weights = solution.weights
     if job.method.oracle:
-        weights = np.eye(prepared.stack.n_kernels)[task.parameters["kernel"]]
-    gap = None
-    if math.isfinite(solution.gap):
-        gap = float(solution.gap)
+        weights = np.eye(prepared.stack.n_kernels)[kernel]
     return replace(solution, stack=solution.stack or stack), {
         "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
         "converged": bool(solution.converged),
-        "gap": gap,
+        "gap": float(solution.gap) if math.isfinite(solution.gap) else None,
         "weights": _numbers(weights),
         "history": _numbers(solution.history),
         "lower_bounds": _numbers(solution.lower_bounds),
@@ -300,8 +289,7 @@ def _fit(job: Job, task: Task, prepared: Prepared, seed: int) -> tuple[np.ndarra
     if isinstance(model, RelaxedClusterer):
         own["rounding"] = job.plan.rounding
     free = names.keys() - task.parameters
-    named = own.keys() & free
-    model.set_params(**{name: own[name] for name in named})
+    model.set_params(**{name: own[name] for name in own.keys() & free})
     start = time.perf_counter()
     with _limited(job.plan.time_limit):
         labels = np.asarray(model.fit_predict(X))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,24 +59,48 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
         for dataset, part in frame.groupby("data set", sort=False)
         for side in ("weight", "alignment")
     ]
-    heights = [0.19 * len(table) + 1.1 for _, side, table in tables if side == "weight"]
+    heights = [0.19 * len(table) + 1.1 for _, _, table in tables[::2]]
     figure = _new_figure(9.5, sum(heights) + 0.3)
-    axes = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
+    axes = figure.subplots(
+        len(heights),
+        2,
+        squeeze=False,
+        height_ratios=heights,
+    )
 
-    # The share that the darkest blue stands for, so that 1 is not the color of text.
-    darkest = 1.3
     for ax, (label, side, table) in zip(axes.flat, tables, strict=True):
-        shares = table
-        if side == "weight":
-            shares = table.div(table.max(axis=1), axis=0)
-        ax.imshow(shares, cmap="Blues", vmin=0, vmax=darkest, aspect="auto")
+        # The darkest blue stands for more than 1, so that 1 is not the color of text.
+        ax.imshow(
+            table,
+            cmap="Blues",
+            vmin=0,
+            vmax=1.3,
+            aspect="auto",
+        )
         _name_panel(ax, f"{label}: {side}s")
         rows = [shorten(names[method], 30) for method in table.index]
-        places = range(len(rows))
-        ax.set_yticks(places, rows, fontsize=8, parse_math=False)
+        ax.set_yticks(
+            range(len(rows)),
+            rows,
+            fontsize=8,
+            parse_math=False,
+        )
         if side == "alignment":
             ax.set_yticks([])
-        _name_kernels(ax, list(table.columns))
+        # More kernels are not named below their columns.
+        if len(table.columns) > 12:
+            ax.set_xticks([])
+            ax.set_xlabel(f"{len(table.columns)} kernels", fontsize=8)
+        else:
+            ax.set_xticks(
+                range(len(table.columns)),
+                [shorten(name, 16) for name in table],
+                rotation=30,
+                ha="right",
+                rotation_mode="anchor",
+                fontsize=8,
+                parse_math=False,
+            )
     figure.supxlabel(
         "Weights: relative to the largest one of the method. "
         "Alignments: from 0 (white) to 1.",
@@ -86,30 +110,12 @@ def draw_weights(solves: Sequence[Row]) -> Figure:
 
 
 def _by_kernel(part: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Return the weights or alignments of a data set, methods by kernels."""
-    kernels = list(dict.fromkeys(part["kernel"]))
-    part = part.astype({side: float})
+    """Return relative weights, or alignments, of a data set, methods by kernels."""
     table = part.pivot_table(side, "method", "kernel", sort=False)
-    return table.reindex(index=order_methods(part["method"]), columns=kernels)
-
-
-def _name_kernels(ax: Any, kernels: list[str]) -> None:
-    """Name the kernels of a panel below it, or say how many there are."""
-    # More kernels than this are not named below their columns.
-    most_named_kernels = 12
-    if len(kernels) > most_named_kernels:
-        ax.set_xticks([])
-        ax.set_xlabel(f"{len(kernels)} kernels", fontsize=8)
-        return
-    names = [shorten(name, 16) for name in kernels]
-    ax.set_xticks(
-        range(len(names)),
-        names,
-        rotation=30,
-        ha="right",
-        rotation_mode="anchor",
-        fontsize=8,
-        parse_math=False,
+    if side == "weight":
+        table = table.div(table.max(axis=1), axis=0)
+    return table.reindex(
+        index=order_methods(part["method"]), columns=part["kernel"].unique()
     )
 
 
@@ -119,44 +125,39 @@ def draw_times(rows: Sequence[Row]) -> Figure:
     if table.empty:
         raise NoFigureError("no solve with default settings has succeeded")
     names = printed_names(rows)
-    height = 1.2 + 0.19 * len(table.columns)
-    figure, axes = _panels(list(table.index), height)
-    for label, seconds in table.iterrows():
-        _draw_seconds(axes[label], seconds.dropna(), names)
-    return figure
-
-
-def _draw_seconds(ax: Any, seconds: pd.Series, names: dict[str, str]) -> None:
-    """Draw a point for every method; bars have no beginning on such an axis."""
-    from matplotlib.ticker import NullFormatter
-
-    heights = range(len(seconds))
-    ax.plot(seconds, heights, "o", color=BLUE, markersize=5)
-    for height, value in zip(heights, seconds, strict=True):
-        ax.annotate(
-            f"{value:.2g}",
-            (value, height),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-            color=INK,
+    figure, axes = _panels(list(table.index), 1.2 + 0.19 * len(table.columns))
+    for label, times in table.iterrows():
+        seconds = times.dropna()
+        ax = axes[label]
+        # Points, since bars have no beginning on such an axis.
+        ax.plot(seconds, range(len(seconds)), "o", color=BLUE, markersize=5)
+        for height, value in enumerate(seconds):
+            ax.annotate(
+                f"{value:.2g}",
+                (value, height),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7.5,
+                color=INK,
+            )
+        # Whole decades, with room for the last number.
+        ax.set(
+            xscale="log",
+            xlim=(
+                10 ** np.floor(np.log10(seconds.min() * 0.9)),
+                10 ** np.ceil(np.log10(seconds.max() * 1.6)),
+            ),
+            ylim=(len(seconds) - 0.4, -0.6),
+            axisbelow=True,
         )
-    methods = [shorten(names[method], 30) for method in seconds.index]
-    ax.set_yticks(heights, methods, fontsize=8, parse_math=False)
-    ax.set_ylim(len(seconds) - 0.4, -0.6)
-    ax.set_xscale("log")
-    # Whole decades, with room for the last number.
-    lowest_seconds = seconds.min() * 0.9
-    lowest, highest = np.log10([lowest_seconds, seconds.max() * 1.6])
-    left = 10 ** np.floor(lowest)
-    right = 10 ** np.ceil(highest)
-    ax.set_xlim(left, right)
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#e6e6e6", linewidth=0.7)
-    ax.set_axisbelow(True)
-    ax.set_xlabel("seconds of a solve", fontsize=8)
+        methods = [shorten(names[method], 30) for method in seconds.index]
+        ax.set_yticks(range(len(methods)), methods, fontsize=8, parse_math=False)
+        ax.set_xlabel("seconds of a solve", fontsize=8)
+        ax.xaxis.set_minor_formatter("")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="#e6e6e6", linewidth=0.7)
+    return figure
 
 
 def draw_objectives(solves: Iterable[Row], method: str) -> Figure:
@@ -172,17 +173,15 @@ def draw_objectives(solves: Iterable[Row], method: str) -> Figure:
     labels = dataset_labels(chosen)
     titles = [labels[solve["dataset"]] for solve in chosen]
     figure, axes = _panels(titles, 2.5)
-    for solve in chosen:
-        label = labels[solve["dataset"]]
-        ax = axes[label]
+    for solve, title in zip(chosen, titles, strict=True):
         bounds = solve.get("lower_bounds") or None
-        ConvergenceDisplay(history=solve["history"], lower_bounds=bounds).plot(ax)
+        ConvergenceDisplay(
+            history=solve["history"],
+            lower_bounds=bounds,
+        ).plot(axes[title])
         # Below a legend, if there is one.
-        pad = 6
-        if bounds:
-            pad = 22
-        _name_panel(ax, label, pad)
-        ax.set_xlabel("iteration", fontsize=8)
+        _name_panel(axes[title], title, 22 if bounds else 6)
+        axes[title].set_xlabel("iteration", fontsize=8)
     return figure
 
 
@@ -194,9 +193,8 @@ def _has_steps(solve: Row) -> bool:
 
 def draw_ranks(rows: Sequence[Row]) -> Figure:
     """Draw the average ranks of methods by accuracy, with the critical difference."""
-    frame = outcomes(rows)
     try:
-        ranking = rank_methods(score_matrix(frame, "acc"))
+        ranking = rank_methods(score_matrix(outcomes(rows), "acc"))
     except ValueError as error:
         raise NoFigureError(str(error)) from None
     names = printed_names(rows)
@@ -229,19 +227,19 @@ def write_figures(path: str | Path, folder: str | Path) -> tuple[list[Path], lis
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    with_curve = (solve["method"] for solve in solves if _has_steps(solve))
-    curved = order_methods(with_curve)
+    curved = order_methods(solve["method"] for solve in solves if _has_steps(solve))
     drawings: dict[str, Callable[[], Figure]] = {
         "weights": partial(draw_weights, solves),
         "times": partial(draw_times, rows),
         "ranks": partial(draw_ranks, rows),
     }
     for method in curved:
-        name = f"convergence-{_file_name(method)}"
-        drawings[name] = partial(draw_objectives, solves, method)
+        # What is neither a letter nor a digit may have a meaning in a name of a file.
+        name = re.sub(r"[\W_]+", "-", method).strip("-").lower() or "method"
+        drawings[f"convergence-{name}"] = partial(draw_objectives, solves, method)
 
     contents = {}
-    notes = _notes_on_objectives(solves, curved) + _notes_on_gaps(solves, curved)
+    notes = _notes_on_objectives(solves, curved)
     for name, draw in drawings.items():
         try:
             figure = draw()
@@ -249,34 +247,26 @@ def write_figures(path: str | Path, folder: str | Path) -> tuple[list[Path], lis
             notes.append(f"No figure of {name}: {error}.")
             continue
         for form in FORMATS:
-            contents[Path(folder) / f"{name}.{form}"] = _written(figure, form)
+            file = Path(folder) / f"{name}.{form}"
+            contents[file] = partial(figure.savefig, dpi=200)
     return write_atomically(contents), notes
 
 
 def _notes_on_objectives(solves: Sequence[Row], curved: list[str]) -> list[str]:
     """Return what to do for curves that are not there, or not as in the paper."""
+    advice = f"add {REDUCED_GRADIENT} to the methods of the plan, and run it again."
     if not curved:
-        return [
-            "No figure of convergence: no solve has stored an objective of more than "
-            f"{FEWEST_STEPS} steps; add a method that iterates, such as "
-            f"{REDUCED_GRADIENT}, to the methods of the plan, and run it again."
-        ]
+        return [f"No figure of convergence: no solve took steps; {advice}"]
+    notes = []
     of_simple = [solve for solve in solves if solve.get("entry") == "simplemkkm"]
     by_gradient = [s for s in of_simple if "reduced-gradient" in s["parameters"]]
     if of_simple and not by_gradient:
-        return [
+        notes.append(
             "Convergence of SimpleMKKM: its default solver takes few steps; for the "
-            f"curve of its authors, add {REDUCED_GRADIENT} to the methods of the plan, "
-            "and run it again."
-        ]
-    return []
-
-
-def _notes_on_gaps(solves: Sequence[Row], curved: list[str]) -> list[str]:
-    """Return which data sets the curves of a method lack."""
+            f"curve of its authors, {advice}"
+        )
     names = printed_names(solves)
     labels = dataset_labels(solves)
-    notes = []
     for method in curved:
         of_method = [s for s in solves if s["method"] == method and s["default"]]
         short = [labels[s["dataset"]] for s in of_method if not _has_steps(s)]
@@ -286,13 +276,6 @@ def _notes_on_gaps(solves: Sequence[Row], curved: list[str]) -> list[str]:
                 f"{FEWEST_STEPS} steps."
             )
     return notes
-
-
-def _file_name(method: str) -> str:
-    """Return the name of a method as a part of the name of a file."""
-    letters = "".join(c if c.isalnum() else " " for c in method)
-    parts = letters.split()
-    return "-".join(parts).lower() or "method"
 
 
 def _new_figure(width: float, height: float) -> Figure:
@@ -309,12 +292,9 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
     """Return a figure with a panel for each title, and the panels."""
-    # Panels of times and objectives in a row.
-    panels_in_a_row = 3
-    columns = min(len(titles), panels_in_a_row)
+    columns = min(len(titles), 3)
     rows = -(-len(titles) // columns)
-    width = 1.5 + 3.2 * columns
-    figure = _new_figure(width, height * rows)
+    figure = _new_figure(1.5 + 3.2 * columns, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False)
     found = dict(zip(titles, axes.flat, strict=False))
     for title, ax in found.items():
@@ -326,14 +306,11 @@ def _panels(titles: list[str], height: float) -> tuple[Figure, dict[str, Any]]:
 
 def _name_panel(ax: Any, title: str, pad: float = 6) -> None:
     """Set the title of a panel; a dollar sign in it is no formula."""
-    ax.set_title(shorten(title, 40), fontsize=10, loc="left", pad=pad, parse_math=False)
+    ax.set_title(
+        shorten(title, 40),
+        fontsize=10,
+        loc="left",
+        pad=pad,
+        parse_math=False,
+    )
     ax.tick_params(labelsize=8)
-
-
-def _written(figure: Figure, form: str) -> bytes:
-    """Return a figure as the contents of a file."""
-    buffer = BytesIO()
-    # Dots per inch of a PNG.
-    resolution = 200
-    figure.savefig(buffer, format=form, dpi=resolution)
-    return buffer.getvalue()

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from mkclust.bench.rows import SCORES, read_rows
-from mkclust.bench.score_table import ScoreTable, score_table
+from mkclust.bench.score_table import score_table
 from mkclust.bench.tables import SELECTIONS, outcomes_by_selection
 from mkclust.files import write_atomically
 
-DOCUMENT = r"""% pdflatex {name} prints all tables.
+DOCUMENT = r"""% pdflatex tables.tex prints all tables.
 \documentclass{{article}}
 \usepackage[a4paper, margin=2cm]{{geometry}}
 \usepackage{{booktabs}}
@@ -48,29 +48,20 @@ def write_latex(
             "the same ones for all methods."
         )
 
-    tables = {}
+    files = {}
     for selection, frame in outcomes_by_selection(found).items():
         for score in SCORES:
-            name = f"{score}-{selection}"
             table = score_table(frame, score)
-            tables[name] = table.to_latex(
-                rows=rows or _numerous(table),
+            # A page is high: what there is more of is in the rows.
+            numerous = "datasets" if len(table) > len(table.columns) else "methods"
+            name = f"{score}-{selection}"
+            files[f"{name}.tex"] = table.to_latex(
+                rows=rows or numerous,
                 caption=f"{SELECTIONS[selection]} {meaning}",
                 label=f"tab:{name}",
             )
-    lines = (rf"\input{{{name}}}" for name in tables)
-    inputs = "\n".join(lines)
-    document = "tables.tex"
-    files = {document: DOCUMENT.format(name=document, inputs=inputs)}
-    files |= {f"{name}.tex": text for name, text in tables.items()}
+    inputs = "\n".join(rf"\input{{{name.removesuffix('.tex')}}}" for name in files)
+    files = {"tables.tex": DOCUMENT.format(inputs=inputs)} | files
     return write_atomically(
         {Path(folder) / name: text.encode() for name, text in files.items()}
     )
-
-
-def _numerous(table: ScoreTable) -> str:
-    """Return which there are more of, data sets or methods: a page is high."""
-    n_datasets, n_methods = table.shape
-    if n_datasets > n_methods:
-        return "datasets"
-    return "methods"

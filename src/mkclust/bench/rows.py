@@ -1,15 +1,16 @@
-"""The rows of a benchmark: how to read them, and which settings to repeat."""
+"""The rows of a benchmark: files that survive a kill, and which settings to repeat."""
 
 import gzip
 import json
 import math
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mkclust.files import errors_of
+from mkclust.files import errors_of, write_atomically
 
 Row = dict[str, Any]
 
@@ -20,9 +21,9 @@ SCORES = ("acc", "nmi", "purity")
 MEAN_DIGITS = 12
 
 
-def canonical(parameters: Mapping[str, Any]) -> str:
+def canonical(parameters: Row) -> str:
     """Return a setting as text, the same for the same setting."""
-    return json.dumps(dict(parameters), sort_keys=True)
+    return json.dumps(parameters, sort_keys=True)
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -45,50 +46,35 @@ def read_rows(path: str | Path) -> list[Row]:
             f"{path}: is a plan; pass the folder of its results, by default "
             f"{Path('bench') / path.stem}"
         )
-    file = path
-    if not path.is_file():
-        file = path / "rows.jsonl"
-
-    rows = _read(file)
-    if rows is None:
-        raise ValueError(
-            f"{path}: has no rows.jsonl; run mkclust bench PLAN --out {path}"
-        )
+    rows = _read(path if path.is_file() else path / "rows.jsonl")
     if not rows:
         raise ValueError(
-            f"{path}: rows.jsonl has no rows yet; run mkclust bench PLAN --out {path}"
+            f"{path}: has no rows yet; run mkclust bench PLAN --out {path}"
         )
     return rows
 
 
 def read_solves(path: str | Path) -> list[Row]:
     """Read the weights and objectives of each solve in a folder, if it has them."""
-    return _read(Path(path) / "solves.jsonl") or []
+    return _read(Path(path) / "solves.jsonl")
 
 
 def best_settings(rows: Iterable[Row] | pd.DataFrame) -> dict[str, str]:
     """Return the best settings of a method by the mean of each score, and "default".
 
     Of equal settings the first in alphabetical order is taken. Settings are compared by
-    their first ``grid_repetitions`` or their summaries, so that more repetitions are no
-    advantage.
+    their first ``grid_repetitions``, so that more repetitions are no advantage.
     """
     frame = pd.DataFrame(rows)
-    if len(frame):
-        frame = frame[frame["status"] == "ok"]
-
-    if frame.empty:
+    if frame.empty or not frame["status"].eq("ok").any():
         return {}
-    is_summary = frame["repetition"].isna()
-    has_summary = frame["parameters"].isin(frame.loc[is_summary, "parameters"])
+    frame = frame[frame["status"] == "ok"]
     is_first = frame["repetition"] < frame.get("grid_repetitions", math.inf)
-    compared = frame[is_summary | (~has_summary & is_first)]
-    by_setting = compared.groupby("parameters")[list(SCORES)]
-    means = by_setting.mean().round(MEAN_DIGITS)
-    is_default = frame["default"].astype(bool)
-    default = frame.loc[is_default, "parameters"].unique()
-    pairs = zip(("default",), default, strict=False)
-    return means.idxmax().to_dict() | dict(pairs)
+    by_setting = frame[is_first].groupby("parameters")[list(SCORES)]
+    best = by_setting.mean().round(MEAN_DIGITS).idxmax().to_dict()
+    for default in frame.loc[frame["default"].astype(bool), "parameters"].head(1):
+        best["default"] = default
+    return best
 
 
 def as_lines(objects: Iterable[Row]) -> bytes:
@@ -98,7 +84,7 @@ def as_lines(objects: Iterable[Row]) -> bytes:
     ).encode()
 
 
-def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
+def _parse(path: Path, content: bytes) -> tuple[list[Row], int]:
     """Return the objects of a file, and its length without a last line cut short."""
     complete = content.rfind(b"\n") + 1
     objects = []
@@ -113,20 +99,49 @@ def parse_lines(path: Path, content: bytes) -> tuple[list[Row], int]:
     return objects, complete
 
 
-def _read(path: Path) -> list[Row] | None:
-    """Return the rows of a file, plain or compressed; None if there is no file."""
-    if not path.exists():
-        path = path.with_name(f"{path.name}.gz")
+def _read(path: Path) -> list[Row]:
+    """Return the rows of a file, plain or compressed; none if there is no file."""
+    for file in (path, path.with_name(f"{path.name}.gz")):
+        if file.exists():
+            content = file.read_bytes()
+            if file.suffix == ".gz":
+                content = gzip.decompress(content)
+            return _parse(file, content)[0]
+    return []
 
-    try:
-        with errors_of(path):
-            content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        return parse_lines(path, content)[0]
-    except FileNotFoundError:
-        return None
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(
-            f"{path}: is damaged ({error}); restore it from a copy"
-        ) from None
+
+class Journal:
+    """A file of objects, one per line, each key once, without a line cut by a kill."""
+
+    def __init__(self, path: Path, key: Callable[[Row], Hashable]):
+        self.path = path
+        self._key = key
+        with path.open("a+b") as file:
+            file.seek(0)
+            objects, complete = _parse(path, file.read())
+            file.truncate(complete)
+        self.objects = {key(each): each for each in objects}
+
+    def append(self, objects: Iterable[Row]) -> None:
+        """Write the objects with new keys; they are on the disk when this returns."""
+        new = {self._key(each): each for each in objects}
+        new = {key: each for key, each in new.items() if key not in self.objects}
+        text = as_lines(new.values())
+        # Unbuffered: a buffer would be written on closing, after a failure.
+        with errors_of(self.path), self.path.open("ab", buffering=0) as file:
+            start = file.tell()
+            try:
+                while text:
+                    text = text[file.write(text) :]
+                os.fsync(file.fileno())
+            except OSError:  # a full disk must not leave half a line
+                file.truncate(start)
+                raise
+        self.objects |= new
+
+    def drop(self, unwanted: Callable[[Row], bool]) -> None:
+        """Remove objects, all at once."""
+        kept = {key: each for key, each in self.objects.items() if not unwanted(each)}
+        if len(kept) < len(self.objects):
+            write_atomically({self.path: as_lines(kept.values())})
+            self.objects = kept

@@ -1,24 +1,32 @@
-"""Run the unfinished part of a plan in parallel, storing each result at once."""
+"""Run the unfinished part of a plan, a process per job, storing each result at once.
+
+The processes have limits of time and memory, which their parent survives.
+"""
 
 import json
+import multiprocessing
 import os
 import platform
 import re
-from collections.abc import Callable
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 import joblib
+from threadpoolctl import threadpool_limits
 
-from mkclust.bench.execute import Job
-from mkclust.bench.journal import Journal, locked
-from mkclust.bench.plan import DatasetEntry, Plan, PlanError
-from mkclust.bench.pool import Worker
-from mkclust.bench.rows import Row, canonical
+from mkclust.bench.data import Prepared
+from mkclust.bench.execute import Job, execute
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError, import_loaders
+from mkclust.bench.rows import Journal, Row, canonical
 from mkclust.datasets import CATALOG, load
-from mkclust.files import errors_of, write_atomically
+from mkclust.files import write_atomically
 from mkclust.version import versions
 
 
@@ -83,16 +91,116 @@ def run_plan(
         jobs = [
             Job(plan, dataset, method) for dataset in present for method in plan.methods
         ]
-        by_key = {job.key: job for job in jobs}
-        for row in rows.objects.values():
-            job = by_key.get((row["dataset"], row["method"]))
-            if job:
-                job.rows.append(row)
+        for job in jobs:
+            stored = rows.objects.values()
+            job.rows += [r for r in stored if (r["dataset"], r["method"]) == job.key]
         n_processes = n_processes or max(1, joblib.cpu_count() // plan.threads)
         _work(jobs, n_processes, rows, solves, watcher)
-        failures = [row for row in rows.objects.values() if row["status"] != "ok"]
-        n_rows = len(rows.objects)
-        return Summary(rows.path, n_rows, n_rows - before, failures, missing)
+        return Summary(
+            rows=rows.path,
+            n_rows=len(rows.objects),
+            n_new=len(rows.objects) - before,
+            failures=[r for r in rows.objects.values() if r["status"] != "ok"],
+            missing=missing,
+        )
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create a folder into which one run at a time may write."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        if os.name == "posix":  # other systems have no such locks
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(
+                    f"{folder}: another run writes into this folder; wait for it, or "
+                    "choose another folder"
+                ) from None
+        yield
+
+
+class Worker:
+    """A process that does a job and reports through a pipe."""
+
+    def __init__(self, job: Job):
+        # Not forked: libraries with threads of their own do not survive that.
+        context: Any = multiprocessing.get_context("spawn")
+        self.job = job
+        self.pipe, other_end = context.Pipe(duplex=False)
+        self.process = context.Process(target=work, args=(other_end, job), daemon=True)
+        self.process.start()
+        other_end.close()
+
+    def kill(self) -> None:
+        """End the process."""
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+    def failures(self) -> list[Row]:
+        """Return the row that says why the process ended; none if its job is done."""
+        self.process.join(5)
+        self.kill()
+        code = self.process.exitcode
+        if code == 0:
+            return []
+        ended_by = {-number: number.name for number in signal.Signals}.get(code)
+        if ended_by in ("SIGTERM", "SIGHUP"):
+            raise KeyboardInterrupt  # such a signal is meant for the whole run
+        if code == 1 and self.job.facts["n_samples"] is None:
+            raise ChildProcessError(
+                "a process ended before its first task; in a script, run plans under "
+                "if __name__ == '__main__'"
+            )
+        if ended_by == "SIGALRM":
+            return self.job.failures(
+                "time",
+                f"the solve took more than the limit of {self.job.plan.time_limit:g} s",
+            )
+        if ended_by == "SIGKILL":
+            return self.job.failures(
+                "memory", "the process was killed, probably out of memory"
+            )
+        return self.job.failures(
+            "failed", f"the process ended by itself (exit code {code})"
+        )
+
+
+def work(pipe: Any, job: Job) -> None:
+    """Do a job: send the facts of its data, then the result of every task."""
+    # An interrupt from the keyboard reaches all processes; the parent alone decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    plan = job.plan
+    if plan.memory_limit is not None:
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (int(plan.memory_limit * 1e9), hard))
+    warnings.simplefilter("ignore")  # a row says whether a solve converged
+    with threadpool_limits(plan.threads):
+        try:
+            if plan.loaders:
+                import_loaders((plan.folder / plan.loaders).resolve())
+            prepared = Prepared.read(job.dataset, plan.folder)
+        except Exception as error:
+            pipe.send((job.facts, job.failures_of(error), []))
+            return
+        job.facts = prepared.facts
+        pipe.send((job.facts, [], []))
+        for result in execute(job, prepared):
+            pipe.send((job.facts, *result))
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has ended."""
+    parent: Any = multiprocessing.parent_process()
+    parent.join()
+    os._exit(1)
 
 
 def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
@@ -100,10 +208,7 @@ def _find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     present: dict[str, DatasetEntry] = {}
     missing: list[str] = []
     for entry in plan.datasets:
-        name: str | None = entry.name
-        if not entry.path:
-            name = CATALOG[entry.name].find()
-
+        name = entry.name if entry.path else CATALOG[entry.name].find()
         if name is not None:
             present.setdefault(name, replace(entry, name=name))
         elif plan.missing == "skip":
@@ -117,8 +222,10 @@ def _work(
     jobs: list[Job], n_processes: int, rows: Journal, solves: Journal, watcher: Any
 ) -> None:
     """Run jobs in processes, and write their rows as they come."""
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    stamp = {"versions": used, "machine": machine()}
+    stamp = {
+        "versions": ", ".join(f"{name} {used}" for name, used in versions().items()),
+        "machine": machine(),
+    }
     queue = jobs.copy()
     workers = dict[Any, Worker]()
     try:
@@ -130,26 +237,20 @@ def _work(
                 worker = workers[pipe]
                 job = worker.job
                 try:
-                    message = worker.pipe.recv()
+                    job.facts, new, new_solves = worker.pipe.recv()
                 except (EOFError, OSError):
                     del workers[pipe]
-                    message = worker.failures(), []
-                    if message[0] and job.facts["n_samples"] is not None:
+                    new, new_solves = worker.failures(), []
+                    if new and job.facts["n_samples"] is not None:
                         queue.insert(0, job)  # its other tasks
-                if isinstance(message, dict):
-                    job.facts = message
-                    _check_same(rows.path.parent, job)
-                else:
-                    new, new_solves = message
-                    solves.append(new_solves)
-                    rows.append([row | stamp for row in new])
-                    job.rows += new
+                _check_same(rows.path.parent, job)
+                solves.append(new_solves)
+                rows.append([row | stamp for row in new])
+                job.rows += new
             if watcher is not None:
-                running = workers.values()
-                names = [" ".join(worker.job.key) for worker in running]
+                names = [" ".join(worker.job.key) for worker in workers.values()]
                 n_left = len(queue) + len(names)
-                n_done = len(jobs) - n_left
-                watcher(n_done, n_left, ", ".join(names))
+                watcher(len(jobs) - n_left, n_left, ", ".join(names))
     finally:
         for worker in workers.values():
             worker.kill()
@@ -158,34 +259,31 @@ def _work(
 def _check_same(folder: Path, job: Job) -> None:
     """Refuse rows of other data, or of another method under the same name."""
     now = {"fingerprint": job.facts["fingerprint"], "entry": job.method.source}
-    default = canonical(job.settings()[0])
+    default = {"parameters": canonical(job.settings()[0])}
     for row in job.rows:
-        if row["default"]:
-            now["parameters"] = default
-        else:
-            now.pop("parameters", None)
-        for name, value in now.items():
-            recorded = row.get(name)
-            if recorded is None or value is None or recorded == value:
-                continue
-            raise ValueError(
-                f"{folder}: its rows of {' '.join(job.key)} have another {name} "
-                f"({recorded}); choose another folder, or rename the data set or the "
-                "method"
-            )
+        for name, value in (now | default if row["default"] else now).items():
+            # Of unreadable data no fingerprint is known.
+            if None not in (row.get(name), value) and row[name] != value:
+                raise ValueError(
+                    f"{folder}: its rows of {' '.join(job.key)} have another {name} "
+                    f"({row[name]}); choose another folder, or rename the data set or "
+                    "the method"
+                )
 
 
 def row_key(row: Row) -> tuple[Any, ...]:
     """Return the key of a row; rows with the same key are the same."""
-    return tuple(
-        row[n] for n in ("dataset", "method", "parameters", "resample", "repetition")
+    return (
+        row["dataset"],
+        row["method"],
+        row["parameters"],
+        row["resample"],
+        row["repetition"],
     )
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:
     """Refuse to add rows to those of another protocol in one folder."""
-    file = folder / "protocol.json"
-
     # The settings of a plan that comparable rows share.
     compared = (
         "seed",
@@ -197,13 +295,11 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
         "threads",
     )
     protocol = {name: getattr(plan, name) for name in compared}
+    file = folder / "protocol.json"
     if not file.exists():
-        text = f"{json.dumps(protocol, indent=1)}\n"
-        write_atomically({file: text.encode()})
-    with errors_of(file):
-        before = json.loads(file.read_text(encoding="utf-8"))
+        write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     # Rows of earlier versions are all by rows of unit length.
-    before = {"rounding": "unit"} | before
+    before = {"rounding": "unit"} | json.loads(file.read_text(encoding="utf-8"))
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(
@@ -215,9 +311,12 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
 def machine() -> str:
     """Return the kind of machine, which times depend on."""
     info = Path("/proc/cpuinfo")
-    models = re.findall(
-        r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.M
+    text = info.read_text() if info.exists() else ""
+    models = re.findall(r"^model name\s*: (.+)$", text, re.M)
+    return ", ".join(
+        [
+            f"{platform.system()} {platform.machine()}",
+            *models[:1],
+            f"{joblib.cpu_count()} cores",
+        ]
     )
-    kind = f"{platform.system()} {platform.machine()}"
-    n_cores = f"{joblib.cpu_count()} cores"
-    return ", ".join([kind, *models[:1], n_cores])

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from mkclust.bench.rows import Row
 from mkclust.files import write_atomically
 from mkclust.methods import METHODS
+from mkclust.plots.style import when
 from mkclust.text import latex_text
 
 # The scores in the headings of tables.
@@ -51,31 +51,21 @@ class Score:
         """Return mean, deviation and marks as in Markdown."""
         if not self.n:
             return "-"
-        text = f"{self.mean:.1f}"
-        if self.n > 1:
-            text += f"±{self.std:.1f}"
-        if self.not_worse:
-            text = f"**{text}**"
-        if self.oracle:
-            text += " [o]"
-        if not self.converged:
-            text += " [n]"
-        return text
+        bold = when(self.not_worse, "**")
+        spread = when(self.n > 1, f"±{self.std:.1f}")
+        marks = when(self.oracle, " [o]") + when(not self.converged, " [n]")
+        return f"{bold}{self.mean:.1f}{spread}{bold}{marks}"
 
     def to_latex(self) -> str:
         """Return mean, deviation and marks in LaTeX."""
         if not self.n:
             return "--"
-        text = f"{self.mean:.1f}"
+        mean = f"{self.mean:.1f}"
         if self.not_worse:
-            text = rf"\textbf{{{text}}}"
-        if self.n > 1:
-            text += rf"$\,\pm\,${self.std:.1f}"
-        if self.oracle:
-            text += ORACLE_MARK
-        if not self.converged:
-            text += UNFINISHED_MARK
-        return text
+            mean = rf"\textbf{{{mean}}}"
+        spread = when(self.n > 1, rf"$\,\pm\,${self.std:.1f}")
+        oracle = when(self.oracle, ORACLE_MARK)
+        return mean + spread + oracle + when(not self.converged, UNFINISHED_MARK)
 
 
 class ScoreTable(pd.DataFrame):
@@ -128,16 +118,14 @@ class ScoreTable(pd.DataFrame):
         if rows not in (*ROWS, None):
             raise ValueError(f"rows={rows!r}: choose 'datasets' or 'methods'")
         table = self
-        has_methods_in_rows = table.columns.name == DATA_SET
-        if rows is not None and has_methods_in_rows != (rows == "methods"):
+        in_columns = "datasets" if table.columns.name == DATA_SET else "methods"
+        if rows == in_columns:
             table = self.T
-        # The table's own caption comes first, since it sees all cells.
-        words = self._caption(caption)
         text = table._latex_cells().style.to_latex(
             hrules=True,
             position_float="centering",
             column_format="l" + "c" * len(table.columns),
-            caption=words,
+            caption=self._caption(caption),
             label=label or None,
         )
         if path is not None:
@@ -147,12 +135,9 @@ class ScoreTable(pd.DataFrame):
     def _latex_cells(self) -> pd.DataFrame:
         """Return cells and names as LaTeX, the names of methods as in print."""
         cells = pd.DataFrame(self).map(Score.to_latex)
-        for axis in ("index", "columns"):
-            names = getattr(cells, axis)
-            printed = [str(name) for name in names]
-            if names.name != DATA_SET:
-                printed = [self.printed_names.get(name, name) for name in printed]
-            cells_of_names = [latex_text(name) for name in printed]
+        for axis, names in enumerate(self.axes):
+            printed = {} if names.name == DATA_SET else self.printed_names
+            cells_of_names = [latex_text(printed.get(name, name)) for name in names]
             cells = cells.set_axis(cells_of_names, axis=axis)
         return cells
 
@@ -160,26 +145,29 @@ class ScoreTable(pd.DataFrame):
         """Return what the numbers are, and what the marks mean that are there."""
         cells: list[Score] = list(self.to_numpy().ravel())
         counts = {cell.n for cell in cells if cell.n}
-        text = rf"{self.title} in percent"
+        text = f"{self.title} in percent"
         if max(counts, default=0) > 1:
-            text += r", mean\,$\pm$\,standard deviation over "
-            if len(counts) == 1:
-                text += f"{max(counts)} "
-            else:
-                text += "the "
-            text += "repetitions"
-        parts = [f"{text}.", words]
-        if any(cell.not_worse for cell in cells):
-            parts.append(
+            number = "the" if len(counts) > 1 else max(counts)
+            text += rf", mean\,$\pm$\,standard deviation over {number} repetitions"
+        sentences = [
+            f"{text}.",
+            words,
+            when(
+                any(cell.not_worse for cell in cells),
                 "Bold: the best mean, and all that are not significantly worse (paired "
                 r"$t$ test over the repetitions, 5\,\%, Holm's correction for all "
-                "pairs)."
-            )
-        if any(cell.oracle for cell in cells):
-            parts.append(f"{ORACLE_MARK}: the true classes chose the entry itself.")
-        if not all(cell.converged for cell in cells):
-            parts.append(f"{UNFINISHED_MARK}: the solve stopped before it converged.")
-        return " ".join(filter(None, parts))
+                "pairs).",
+            ),
+            when(
+                any(cell.oracle for cell in cells),
+                f"{ORACLE_MARK}: the true classes chose the entry itself.",
+            ),
+            when(
+                not all(cell.converged for cell in cells),
+                f"{UNFINISHED_MARK}: the solve stopped before it converged.",
+            ),
+        ]
+        return " ".join(filter(None, sentences))
 
 
 def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:
@@ -224,30 +212,22 @@ def score_table(frame: pd.DataFrame, score: str) -> ScoreTable:
     \end{table}
     """
     part = frame[frame["score"] == score]
-    names = [field for field in Score.__dataclass_fields__ if field != "n"]
-    cells = [
-        Score(n=int(row["n"]), **{name: row[name] for name in names})
-        for row in part.to_dict("records")
-    ]
-    table = part.assign(cell=cells).pivot(
+    cells = part[list(Score.__dataclass_fields__)].to_dict("records")
+    table = part.assign(cell=[Score(**cell) for cell in cells]).pivot(
         index="label", columns="method", values="cell"
     )
-    has_scores = table.map(lambda cell: isinstance(cell, Score))
-    empty = np.full(table.shape, Score(), dtype=object)
-    blank = pd.DataFrame(empty, table.index, table.columns)
-    table = table.where(has_scores, blank)
+    table = table.map(lambda cell: cell if isinstance(cell, Score) else Score())
     ordered = ScoreTable(table[order_methods(table)])
     ordered.title = TITLES[score]
-    pairs = zip(part["method"], part["name"], strict=True)
-    ordered.printed_names = dict(pairs)
+    ordered.printed_names = dict(zip(part["method"], part["name"], strict=True))
     return ordered.rename_axis(index=DATA_SET, columns=None)
 
 
 def order_methods(methods: Iterable[Any]) -> list[str]:
     """Return methods in the order of the library's own, then by name."""
     names = set(methods)
-    others = sorted(names - set(METHODS))
-    return [name for name in METHODS if name in names] + others
+    own = [name for name in METHODS if name in names]
+    return own + sorted(names - set(METHODS))
 
 
 def printed_names(rows: Iterable[Row]) -> dict[str, str]:
@@ -260,18 +240,11 @@ def printed_names(rows: Iterable[Row]) -> dict[str, str]:
         method = row["method"]
         entry = str(row.get("entry") or method)
         own_class = entry.partition(" on ")[0].rpartition(":")[2]
-        name = method
-        if entry == method:
-            name = _printed_name(method)
+        names[method] = method
+        if entry == method in METHODS:
+            names[method] = METHODS[method].__name__
         elif own_class.lower() == method:
-            name = own_class
-        names[method] = name
+            names[method] = own_class
+        if entry == method:
+            names[method] = PRINTED_NAMES.get(method, names[method])
     return names
-
-
-def _printed_name(method: str) -> str:
-    """Return the name in print of a method by its key."""
-    name = method
-    if method in METHODS:
-        name = METHODS[method].__name__
-    return PRINTED_NAMES.get(method, name)

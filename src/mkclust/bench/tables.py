@@ -26,6 +26,7 @@ from mkclust.bench.score_table import (
     score_table,
 )
 from mkclust.files import write_atomically
+from mkclust.plots.style import when
 from mkclust.text import markdown_text, spreadsheet_text
 
 # How a method's setting is chosen.
@@ -78,31 +79,32 @@ def outcomes(rows: Iterable[Row], selection: str = "default") -> pd.DataFrame:
         raise ValueError(
             f"rows have resample={shares.tolist()}: pass those of one benchmark"
         )
+    labels = dataset_labels(rows)
+    names = printed_names(rows)
     found = []
     for (dataset, method), group in frame.groupby(["dataset", "method"], sort=False):
-        if selection == "oracle" or not group["oracle"].any():
-            head = {
-                "dataset": dataset,
-                "method": method,
-                "oracle": group["oracle"].any(),
-            }
-            outcomes_of_group = _group_outcomes(group, selection)
-            found += [head | each for each in outcomes_of_group]
+        is_oracle = group["oracle"].any()
+        if is_oracle and selection != "oracle":
+            continue
+        head = {
+            "dataset": dataset,
+            "label": labels[dataset],
+            "method": method,
+            "name": names[method],
+            "oracle": is_oracle,
+        }
+        found += [head | each for each in _group_outcomes(group, selection)]
     if not found:
         raise ValueError(f"there are no rows with {selection} settings")
+    order = order_methods(names)
+    found.sort(
+        key=lambda each: (each["label"], order.index(each["method"]), each["score"])
+    )
     frame = pd.DataFrame(found)
-    labels = frame["dataset"].map(dataset_labels(rows))
-    frame.insert(1, "label", labels)
-    names = frame["method"].map(printed_names(rows))
-    frame.insert(3, "name", names)
-    by_method = frame.groupby(["dataset", "score"])["values"]
-    sets = (not_worse(values.to_dict()) for _, values in by_method)
-    best = set[int]().union(*sets)
-    frame["not_worse"] = frame.index.isin(best)
-    order = order_methods(frame["method"])
-    frame["method"] = pd.Categorical(frame["method"], order)
-    frame = frame.sort_values(["label", "method", "score"], ignore_index=True)
-    return frame.astype({"method": str}).drop(columns="values")
+    by_score = frame.groupby(["dataset", "score"])["values"]
+    best = (not_worse(values.to_dict()) for _, values in by_score)
+    frame["not_worse"] = frame.index.isin(set[int]().union(*best))
+    return frame.drop(columns="values")
 
 
 def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
@@ -120,30 +122,25 @@ def outcomes_by_selection(rows: list[Row]) -> dict[str, pd.DataFrame]:
 def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, Any]]:
     """Yield the outcomes of a method on a data set, for each score."""
     best = best_settings(rows)
-    is_ok = rows["status"] == "ok"
-    scored = rows[is_ok & rows["repetition"].notna()]
+    scored = rows[rows["status"] == "ok"]
     # Some repetitions chose the settings to repeat in full; all repetitions choose
     # among these.
     sizes = scored["parameters"].value_counts()
-    largest = sizes.reindex(best.values()).max()
-    full = sizes.index[sizes == largest]
-    by_setting = scored.groupby("parameters")[list(SCORES)]
-    means = by_setting.mean().round(MEAN_DIGITS)
+    full = sizes.index[sizes == sizes.reindex(best.values()).max()].sort_values()
+    means = scored.groupby("parameters")[list(SCORES)].mean().round(MEAN_DIGITS)
     for score in SCORES:
         setting = best.get("default" if selection == "default" else score)
         if selection == "oracle" and setting in full:
-            setting = means.loc[full.sort_values(), score].idxmax()
-        chosen = (
-            scored[scored["parameters"] == setting].set_index("repetition").sort_index()
-        )
-        values = 100 * chosen[score].astype(float)
+            setting = means.loc[full, score].idxmax()
+        chosen = scored[scored["parameters"] == setting].set_index("repetition")
+        values = 100 * chosen[score].astype(float).sort_index()
         tried = rows["default"] | (selection == "oracle")
         if setting is not None:
             tried = rows["parameters"] == setting
         yield {
             "score": score,
             "parameters": setting,
-            "mean": math.fsum(values) / len(values) if len(values) else None,
+            "mean": math.fsum(values) / (len(values) or math.nan),
             "std": values.std(),
             "n": len(values),
             "converged": not chosen["converged"].eq(False).any(),
@@ -154,16 +151,11 @@ def _group_outcomes(rows: pd.DataFrame, selection: str) -> Iterator[dict[str, An
 
 def _problem(failed: pd.DataFrame, n_scored: int) -> str:
     """Return why scores are missing, in words; empty if none are."""
-    if failed.empty:
-        if n_scored:
-            return ""
-        return "not run"
-    reasons = failed["status"] + ": " + failed["message"].fillna("")
-    words = min(reasons).strip(": ")
     n = len(failed)
-    if n_scored:
-        return f"{n} of {n + n_scored} repetitions {words}"
-    return words
+    if not n:
+        return when(not n_scored, "not run")
+    reason = min(failed["status"] + ": " + failed["message"]).strip(": ")
+    return when(n_scored, f"{n} of {n + n_scored} repetitions ") + reason
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
@@ -172,10 +164,8 @@ def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:
     for row in rows:
         # Of unreadable data no name is known.
         if row.get("paper") or row["dataset"] not in labels:
-            label = row.get("paper") or row["dataset"]
-            if row.get("caveat"):
-                label += f" ({row['caveat']})"
-            labels[row["dataset"]] = label
+            caveat = when(row.get("caveat"), f" ({row.get('caveat')})")
+            labels[row["dataset"]] = (row.get("paper") or row["dataset"]) + caveat
     return labels
 
 
@@ -186,35 +176,28 @@ def not_worse(scores: Mapping[Any, Any], alpha: float = 0.05) -> set[Any]:
     pairs, for the data decide which is the best. Empty if it shares no three
     repetitions with another.
     """
-    complete = pd.DataFrame(scores).dropna(axis=1, how="all")
-    frame = complete.astype(float)
+    frame = pd.DataFrame(scores).dropna(axis=1, how="all").astype(float)
     p_values = {}
     # Scores that differ by less are equal up to rounding.
     score_rounding = 1e-10
     for pair in itertools.combinations(frame, 2):
-        both = frame[pair[0]] - frame[pair[1]]
-        differences = both.dropna().to_numpy()
+        differences = (frame[pair[0]] - frame[pair[1]]).dropna().to_numpy()
         if len(differences) < 3:
             continue
         # The sign decides, since t has no variance.
         if np.ptp(differences) <= score_rounding:
-            is_zero = abs(differences[0]) <= score_rounding
-            p_values[pair] = float(is_zero)
+            p_values[pair] = float(abs(differences[0]) <= score_rounding)
         else:
             p_values[pair] = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ordered = pd.Series(p_values, dtype=float).sort_values()
     factors = np.arange(len(ordered), 0, -1)
     holm = (ordered * factors).clip(upper=1).cummax()
-    if holm.empty:
-        return set()
-
-    best = frame.mean().idxmax()
+    best = max(frame, key=lambda name: frame[name].mean(), default=None)
     with_best = {pair: p for pair, p in holm.items() if best in pair}
+    equal = {name for pair, p in with_best.items() if p > alpha for name in pair}
     if not with_best:
         return set()
-    return {best} | {
-        name for pair, p in with_best.items() if p > alpha for name in pair
-    }
+    return equal | {best}
 
 
 class Ranking(NamedTuple):
@@ -267,51 +250,36 @@ def rank_methods(scores: pd.DataFrame) -> Ranking:
         {"rank": ranks.mean(), "times_best": ranks.eq(ranks.min(axis=1), 0).sum()}
     )
     table = table.rename_axis("method").sort_values("rank", kind="stable")
-    is_tied = ranks.nunique(axis=1).max() == 1
-    p_value = 1.0
-    if not is_tied:
+    p_value = 1.0  # if all methods are equal on all data sets
+    if ranks.nunique(axis=1).max() > 1:
         p_value = float(stats.friedmanchisquare(*ranks.to_numpy().T).pvalue)
-
-    quantile = stats.studentized_range.ppf(0.95, k, np.inf)
-    q = quantile / math.sqrt(2)
-    spread = math.sqrt(k * (k + 1) / (6 * n))
-    difference = float(q * spread)
+    q = stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
+    difference = float(q * math.sqrt(k * (k + 1) / (6 * n)))
     left_out = [
         *scores.columns.difference(ranks.columns),
         *scores.index.difference(ranks.index),
     ]
-    summary = _rank_summary(n, p_value, difference, left_out)
-    return Ranking(table, summary, p_value, difference)
-
-
-def _rank_summary(
-    n_datasets: int, p_value: float, difference: float, left_out: list[str]
-) -> str:
-    """Return what ranks say about differences between methods, in sentences."""
     sentences = [
-        f"Average ranks over {n_datasets} data sets; 1 is the best.",
+        f"Average ranks over {n} data sets; 1 is the best.",
         f"Friedman's test: p = {p_value:.2g}.",
-    ]
-    if p_value > 0.05:
-        sentences.append("The methods may all be equally good.")
-
-    sentences.append(
+        when(p_value > 0.05, "The methods may all be equally good."),
         f"Average ranks that differ by less than {difference:.2f} do not differ "
-        "significantly (Nemenyi, 5 %)."
+        "significantly (Nemenyi, 5 %).",
+        when(n < 10, "With fewer than ten data sets the tests are rough."),
+        when(left_out, f"Left out, because scores are missing: {', '.join(left_out)}."),
+    ]
+    return Ranking(
+        table=table,
+        summary=" ".join(filter(None, sentences)),
+        p_value=p_value,
+        critical_difference=difference,
     )
-    if n_datasets < 10:
-        sentences.append("With fewer than ten data sets the tests are rough.")
-    if left_out:
-        named = ", ".join(left_out)
-        sentences.append(f"Left out, because scores are missing: {named}.")
-    return " ".join(sentences)
 
 
 def score_matrix(frame: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the means of one score from :func:`outcomes`, data sets by methods."""
     part = frame[frame["score"] == score]
-    means = part.pivot(index="label", columns="method", values="mean")
-    matrix = means.astype(float)
+    matrix = part.pivot(index="label", columns="method", values="mean").astype(float)
     return matrix[order_methods(matrix)]
 
 
@@ -319,26 +287,21 @@ def time_table(rows: Iterable[Row]) -> pd.DataFrame:
     """Return the median seconds of a solve with default settings."""
     rows = list(rows)
     frame = pd.DataFrame(rows).astype({"solve_seconds": float})
-    frame = frame[
-        (frame["status"] == "ok") & frame["default"] & frame["repetition"].notna()
-    ]
-    labels = frame["dataset"].map(dataset_labels(rows))
-    frame = frame.assign(label=labels)
+    frame["label"] = frame["dataset"].map(dataset_labels(rows))
+    frame = frame[(frame["status"] == "ok") & frame["default"]]
     table = frame.pivot_table("solve_seconds", "label", "method", aggfunc="median")
     return table[order_methods(table)].rename_axis(index="data set", columns=None)
 
 
 def in_seconds(times: pd.DataFrame) -> str:
     """Return a table of times as Markdown, with three digits."""
-    shown = times.map("{:.3g}".format)
-    return _markdown(shown.where(times.notna(), "-"))
+    return _markdown(times.map("{:.3g}".format).where(times.notna(), "-"))
 
 
 def _markdown(table: pd.DataFrame, **options: Any) -> str:
     """Return a table as Markdown; the names of its rows and columns stay text."""
-    return table.rename(index=markdown_text, columns=markdown_text).to_markdown(
-        **options
-    )
+    safe = table.rename(index=markdown_text, columns=markdown_text)
+    return safe.to_markdown(**options)
 
 
 def _csv(table: pd.DataFrame, *, index: bool = False) -> str:
@@ -357,15 +320,21 @@ def weight_table(solves: Iterable[Row]) -> pd.DataFrame:
     together with the alignment, the share of the kernel's own leading structure that
     the consensus captures.
     """
-    columns = ["data set", "kernel", "method", "weight", "alignment"]
-    rows = []
-    for solve in solves:
-        if not solve["default"] or solve.get("oracle") or solve["weights"] is None:
-            continue
-        of_kernels = (solve["kernel_names"], solve["weights"], solve["alignments"])
-        for name, weight, alignment in zip(*of_kernels, strict=True):
-            rows.append((solve["dataset"], name, solve["method"], weight, alignment))
-    return pd.DataFrame(rows, columns=columns)
+    columns = {
+        "dataset": "data set",
+        "kernel_names": "kernel",
+        "method": "method",
+        "weights": "weight",
+        "alignments": "alignment",
+    }
+    found = [
+        solve
+        for solve in solves
+        if solve["default"] and not solve.get("oracle") and solve["weights"] is not None
+    ]
+    frame = pd.DataFrame(found, columns=list(columns)).rename(columns=columns)
+    table = frame.explode(["kernel", "weight", "alignment"], ignore_index=True)
+    return table.astype({"weight": float, "alignment": float})
 
 
 def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Path]:
@@ -385,39 +354,14 @@ def write_tables(path: str | Path, folder: str | Path | None = None) -> list[Pat
     """
     rows = read_rows(path)
     solves = read_solves(path)
-    target = Path(path) / "report"
-    if folder is not None:
-        target = Path(folder)
-
     table = pd.DataFrame(rows)
-    files = {}
     n_scored = (table["status"] == "ok").sum()
     words = [f"{len(table):,} rows, {n_scored:,} of them with scores"]
-    for key in ("machine", "versions"):
-        if key in table:
-            found = " / ".join(sorted(table[key].dropna().unique()))
-            words.append(f"{key}: {markdown_text(found)}")
-    parts = ["# Benchmark", f"{'; '.join(words)}."]
-    for selection, frame in outcomes_by_selection(rows).items():
-        files[f"scores-{selection}.csv"] = _csv(frame)
-        parts += _score_parts(frame, selection, rows[0]["resample"], files)
-    times = time_table(rows)
-    files["times.csv"] = _csv(times, index=True)
-    parts += ["## Seconds of a solve, default settings", in_seconds(times)]
-    if solves:
-        files["weights.csv"] = _csv(weight_table(solves))
-        parts.append("Weights and alignments of all kernels are in weights.csv.")
-    files = {"README.md": "\n\n".join(parts) + "\n"} | files
-    return write_atomically(
-        {target / name: text.encode() for name, text in files.items()}
-    )
-
-
-def _score_parts(
-    frame: pd.DataFrame, selection: str, resample: float, files: dict[str, str]
-) -> list[str]:
-    """Return the tables of one selection as Markdown, and add the others to `files`."""
+    for key in pd.Index(["machine", "versions"]).intersection(table.columns):
+        found = " / ".join(sorted(table[key].dropna().unique()))
+        words.append(f"{key}: {markdown_text(found)}")
     meaning = "another k-means on one solve."
+    resample = rows[0]["resample"]
     if resample < 1:
         share = f"{100 * resample:.0f} %"
         meaning = f"a refit on {share} of the samples, the same ones for all methods."
@@ -427,22 +371,36 @@ def _score_parts(
         "Bold: not significantly worse than the best of the row (paired t test over "
         "the repetitions, 5 %, Holm's correction for all pairs). Every repetition is "
     )
-    parts = [f"## Scores, {selection} settings", SELECTIONS[selection], bold + meaning]
-    for score, title in TITLES.items():
-        scores_as_text = _markdown(score_table(frame, score))
-        parts += [f"### {title}", scores_as_text]
-    try:
-        own = frame[~frame["oracle"]]
-        ranking = rank_methods(score_matrix(own, "acc"))
-    except ValueError:  # too little to rank
-        pass
-    else:
-        files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
-        text = _markdown(ranking.table, floatfmt=".2f")
-        parts += ["### Average ranks by ACC", markdown_text(ranking.summary), text]
-    is_problem = frame["problem"] != ""
-    problems = frame.loc[is_problem, ["label", "method", "problem"]]
-    for row in problems.drop_duplicates().to_numpy():
-        cells = map(markdown_text, row)
-        parts.append(f"- {' | '.join(cells)}")
-    return parts
+    parts = ["# Benchmark", f"{'; '.join(words)}."]
+    files = {}
+    for selection, frame in outcomes_by_selection(rows).items():
+        files[f"scores-{selection}.csv"] = _csv(frame)
+        parts += [
+            f"## Scores, {selection} settings",
+            SELECTIONS[selection],
+            bold + meaning,
+        ]
+        for score, title in TITLES.items():
+            parts += [f"### {title}", _markdown(score_table(frame, score))]
+        with suppress(ValueError):  # there may be too little to rank
+            ranking = rank_methods(score_matrix(frame[~frame["oracle"]], "acc"))
+            files[f"ranks-{selection}.csv"] = _csv(ranking.table, index=True)
+            parts += [
+                "### Average ranks by ACC",
+                markdown_text(ranking.summary),
+                _markdown(ranking.table, floatfmt=".2f"),
+            ]
+        problems = frame.loc[frame["problem"] != "", ["label", "method", "problem"]]
+        for row in problems.drop_duplicates().to_numpy():
+            parts.append(f"- {' | '.join(map(markdown_text, row))}")
+    times = time_table(rows)
+    files["times.csv"] = _csv(times, index=True)
+    parts += ["## Seconds of a solve, default settings", in_seconds(times)]
+    if solves:
+        files["weights.csv"] = _csv(weight_table(solves))
+        parts.append("Weights and alignments of all kernels are in weights.csv.")
+    files = {"README.md": "\n\n".join(parts) + "\n"} | files
+    target = Path(folder or Path(path) / "report")
+    return write_atomically(
+        {target / name: text.encode() for name, text in files.items()}
+    )

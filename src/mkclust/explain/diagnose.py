@@ -33,8 +33,7 @@ from mkclust.fit.same_input import (
 )
 from mkclust.linalg import select, to_device, to_host
 from mkclust.metrics import agreement_of_labels
-from mkclust.plots.model import noun_of_kernels
-from mkclust.plots.sampling import sample_clusters
+from mkclust.plots.style import noun_of_kernels, sample_clusters
 from mkclust.stack import Stack, Standardization, Standardized
 from mkclust.stack.discretize import discretize
 from mkclust.stack.observed import with_active

@@ -5,8 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.plots.model import FittedModel
-from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles
+from mkclust.plots.style import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    Display,
+    FittedModel,
+    set_frame,
+    set_titles,
+    when,
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -61,19 +70,18 @@ class ConvergenceDisplay(Display):
     def _words(self) -> str:
         """Return the first and the last value, in words."""
         first, last = self.history[[0, -1]]
-        ends = f"from {first:.5g} to {last:.5g}"
-        return f"The objective at every step of the solver, {ends}."
+        return (
+            f"The objective at every step of the solver, from {first:.5g} to "
+            f"{last:.5g}."
+        )
 
     def _draw(self, ax: Any) -> None:
         """Draw the objective and the bounds, with what may lie between them."""
         from matplotlib.ticker import ScalarFormatter
 
         steps = np.arange(len(self.history))
-        marks: dict[str, Any] = {"marker": "o", "markersize": 4}
         # The marks of more steps would cover the curves.
-        most_marked = 40
-        if len(steps) > most_marked:
-            marks["marker"] = ""
+        marks = {"marker": when(len(steps) <= 40, "o"), "markersize": 4}
         ax.plot(steps, self.history, color=BLUE, label="objective", **marks)
         _frame(ax, steps)
         if self.lower_bounds is not None:
@@ -84,8 +92,14 @@ class ConvergenceDisplay(Display):
                 label="certified lower bound",
                 **marks,
             )
-            band = self.lower_bounds, self.history
-            ax.fill_between(steps, *band, color=FAINT, alpha=0.15, linewidth=0)
+            ax.fill_between(
+                steps,
+                self.lower_bounds,
+                self.history,
+                color=FAINT,
+                alpha=0.15,
+                linewidth=0,
+            )
             # Above the curves, where it covers nothing.
             ax.legend(
                 loc="lower left",
@@ -101,10 +115,13 @@ class ConvergenceDisplay(Display):
         title = "Convergence"
         if self.gap is not None and np.isfinite(self.gap):
             title += f": certified relative gap {self.gap:.1e}"
-        pad = 24
-        if self.lower_bounds is None:
-            pad = 8
-        set_titles(ax, title, "step", "objective", pad)
+        set_titles(
+            ax,
+            title,
+            "step",
+            "objective",
+            pad=8 if self.lower_bounds is None else 24,
+        )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -146,9 +163,7 @@ class NumberOfClustersDisplay(Display):
         cls, result: Any, *, ax: Any = None
     ) -> "NumberOfClustersDisplay":
         """Draw what ``mkclust.suggest_n_clusters`` returns."""
-        found: dict[str, Any] = {
-            name: getattr(result, name) for name in cls.__annotations__
-        }
+        found = {name: getattr(result, name) for name in cls.__annotations__}
         return cls(**found).plot(ax)
 
     def _words(self) -> str:
@@ -160,14 +175,21 @@ class NumberOfClustersDisplay(Display):
         self.axes_ = [
             ax.inset_axes((0, 0.715 - 0.357 * row, 1, 0.285)) for row in range(3)
         ]
-        names = ("eigengap", "tightness", "agreement")
-        criteria = (self.eigengaps, self.tightness, self.agreements)
-        for panel, name, values in zip(self.axes_, names, criteria, strict=True):
-            self._draw_criterion(panel, np.asarray(values, dtype=float))
+        criteria = {
+            "eigengap": self.eigengaps,
+            "tightness": self.tightness,
+            "agreement": self.agreements,
+        }
+        for panel, name in zip(self.axes_, criteria, strict=True):
+            self._draw_criterion(panel, np.asarray(criteria[name], dtype=float))
             panel.set_ylabel(name)
             panel.tick_params(labelbottom=panel is self.axes_[-1])
-        title = f"Number of clusters: {self.n_clusters} fit best"
-        set_titles(self.axes_[0], title, y=names[0], pad=20)
+        set_titles(
+            self.axes_[0],
+            f"Number of clusters: {self.n_clusters} fit best",
+            y="eigengap",
+            pad=20,
+        )
         self.axes_[-1].set_xlabel("number of clusters")
 
     def _draw_criterion(self, panel: Any, values: np.ndarray) -> None:
@@ -194,9 +216,7 @@ def _frame(ax: Any, x_values: Any) -> None:
     """Draw thin axes and a grid, with whole numbers on the horizontal one."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["bottom", "left"]].set_color(FAINT)
-    ax.tick_params(labelsize=9, color=FAINT)
+    set_frame(ax)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
     ax.set_axisbelow(True)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=14))

@@ -1,23 +1,27 @@
 """The samples on a map of the embedding, colored by cluster."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from mkclust.linalg import select, to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import cluster_sizes, sample_clusters
 from mkclust.plots.style import (
     FAINT,
     PALETTE,
     Display,
+    FittedModel,
+    cluster_sizes,
     names_of,
+    sample_clusters,
     set_titles,
     title_of,
+    when,
 )
 from mkclust.text import count
 
@@ -92,19 +96,15 @@ class EmbeddingDisplay(Display):
         """Coordinates of the unit rows on principal axes, at least two."""
         # The embedding is unique only up to a rotation, so signs are chosen by the
         # points.
-        lengths = np.linalg.norm(self.embedding, axis=1, keepdims=True)
-        divisors = np.where(lengths > 0, lengths, 1)
-        rows = self.embedding / divisors
+        rows = normalize(self.embedding)
         vectors, values, _ = np.linalg.svd(
             rows - rows.mean(axis=0), full_matrices=False
         )
         coordinates = vectors * values
-        signs = np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
-        coordinates *= signs
+        coordinates *= np.where((coordinates**3).sum(axis=0) < 0, -1.0, 1.0)
         # Rotations differ in the last digits, which t-SNE would enlarge.
         n_lacking = max(2 - len(values), 0)
-        rounded = np.round(coordinates, 12)
-        return np.pad(rounded, ((0, 0), (0, n_lacking)))
+        return np.pad(np.round(coordinates, 12), ((0, 0), (0, n_lacking)))
 
     @property
     def is_map(self) -> bool:
@@ -123,10 +123,8 @@ class EmbeddingDisplay(Display):
 
         # As wide as scikit-learn begins; noise separates copies of a sample, and rows
         # on a line.
-        rng = np.random.default_rng(0)
-        noise = rng.normal(scale=1e-5, size=plane.shape)
-        spread = plane[:, 0].std()
-        start = 1e-4 * plane / spread + noise
+        noise = np.random.default_rng(0).normal(scale=1e-5, size=plane.shape)
+        start = 1e-4 * plane / plane[:, 0].std() + noise
         # About as many neighbors as a cluster has: more would mix small clusters.
         perplexity = min(30.0, (n - 1) / 3, max(5.0, n / k))
         tsne = TSNE(
@@ -149,8 +147,7 @@ class EmbeddingDisplay(Display):
         """
         members = np.flatnonzero(self.labels == cluster)
         here = self.points[members]
-        offsets = here - np.median(here, axis=0)
-        distances = np.linalg.norm(offsets, axis=1)
+        distances = np.linalg.norm(here - np.median(here, axis=0), axis=1)
         return int(members[distances.argmin()])
 
     def _size(self) -> tuple[float, float]:
@@ -159,57 +156,53 @@ class EmbeddingDisplay(Display):
     def _words(self) -> str:
         """Return what the picture shows, in words."""
         n = sum(self.sizes.values())
-        text = "The two axes along which the samples spread most."
+        drawn = len(self.samples)
+        positions = "The two axes along which the samples spread most."
         if self.is_map:
-            text = (
+            positions = (
                 "Neighbors in the embedding are neighbors here; distances between far "
                 "clusters mean little. Positions are not used to cluster."
             )
-        if len(self.sizes) <= MAX_NAMED:
-            text += " Labels: cluster (samples)."
-        if len(self.samples) < n:
-            text += (
-                f" {len(self.samples):,} of {n:,} samples drawn, clusters in "
-                "proportion."
-            )
-        return text
-
-    def _title(self, cluster: int) -> str:
-        """Return the name of a cluster, with its samples."""
-        return f"{title_of(cluster, self.names)} ({self.sizes[cluster]:,})"
+        labels = when(len(self.sizes) <= MAX_NAMED, " Labels: cluster (samples).")
+        some = f" {drawn:,} of {n:,} samples drawn, clusters in proportion."
+        return positions + labels + when(drawn < n, some)
 
     def _draw(self, ax: Any) -> None:
         """Draw the samples in the plane, with a label at the center of each cluster."""
         from matplotlib.patheffects import withStroke
 
-        clusters = list(self.sizes)
         k = len(self.sizes)
         n = sum(self.sizes.values())
-        hues = np.resize(PALETTE, k).tolist()
-        colors = dict(zip(clusters, hues, strict=True))
+        colors = dict(zip(self.sizes, itertools.cycle(PALETTE), strict=False))
         # In random order, so that no cluster is painted over by the next ones.
-        rng = np.random.default_rng(0)
-        self.drawn_order = rng.permutation(len(self.points))
+        self.drawn_order = np.random.default_rng(0).permutation(len(self.points))
         x, y = self.points[self.drawn_order].T
-        shown = self.labels[self.drawn_order].tolist()
-        shades = [colors[label] for label in shown]
-        area = 22_000 / max(len(x), 1)
-        size = float(np.clip(area, 3, 26))
-        dots = ax.scatter(x, y, size, shades, alpha=0.75, linewidths=0, gid="samples")
-        dots.set_rasterized(len(x) > MAX_SAMPLES)
+        shades = [colors[label] for label in self.labels[self.drawn_order].tolist()]
+        ax.scatter(
+            x,
+            y,
+            s=np.clip(22_000 / max(len(x), 1), 3, 26),
+            c=shades,
+            alpha=0.75,
+            linewidths=0,
+            gid="samples",
+            rasterized=len(x) > MAX_SAMPLES,
+        )
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
         ax.set_aspect("equal", adjustable="datalim")
         ax.spines[:].set(color=FAINT, linewidth=0.6)
-        title = f"Embedding of {n:,} samples, {count(k, 'cluster')}"
-        if k > len(PALETTE):
-            title += " (colors repeat)"
-        set_titles(ax, title, "\n".join(wrap(self.caption, 76)))
-        if k > MAX_NAMED:
-            return
-
-        for cluster in np.unique(self.labels).tolist():
-            x, y = self.points[self.central(cluster)]
-            label = ax.text(x, y, self._title(cluster), ha="center")
-            label.set(va="center", color="black", fontsize=10, fontweight="bold")
-            label.set_path_effects([withStroke(linewidth=3, foreground="white")])
+        repeat = when(k > len(PALETTE), " (colors repeat)")
+        title = f"Embedding of {n:,} samples, {count(k, 'cluster')}{repeat}"
+        set_titles(ax, title, fill(self.caption, 76))
+        for cluster, samples in self.sizes.items() if k <= MAX_NAMED else ():
+            ax.text(
+                *self.points[self.central(cluster)],
+                f"{title_of(cluster, self.names)} ({samples:,})",
+                ha="center",
+                va="center",
+                color="black",
+                fontsize=10,
+                fontweight="bold",
+                path_effects=[withStroke(linewidth=3, foreground="white")],
+            )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mkclust.plots.curves import ConvergenceDisplay
 from mkclust.plots.embedding import EmbeddingDisplay
 from mkclust.plots.matrices import ClassesDisplay
-from mkclust.plots.model import FittedModel
-from mkclust.plots.style import names_of
+from mkclust.plots.style import FittedModel, names_of
 from mkclust.plots.weights import KernelWeightsDisplay
 
 if TYPE_CHECKING:
@@ -34,11 +33,10 @@ def plot_fit(model: FittedModel, y: Any = None) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    n_bars = min(len(model.weights_), 60)
-    heights = [max(3.6, 0.21 * n_bars + 1.5), 5.4]
+    heights = [max(3.6, 0.21 * min(len(model.weights_), 60) + 1.5), 5.4]
     panels: Any = [["weights", "solver"], ["embedding", "embedding"]]
     if y is not None:
-        panels[1] = ["embedding", "classes"]
+        panels[1][1] = "classes"
     figure = Figure(
         figsize=(13, sum(heights) + 0.8), layout="constrained", facecolor="white"
     )
@@ -53,6 +51,9 @@ def plot_fit(model: FittedModel, y: Any = None) -> Figure:
         ConvergenceDisplay.from_estimator(model, ax=axes["solver"])
     EmbeddingDisplay.from_estimator(model, ax=axes["embedding"])
     if y is not None:
-        names = names_of(model)
-        ClassesDisplay(labels=model.labels_, y=y, names=names).plot(axes["classes"])
+        ClassesDisplay(
+            labels=model.labels_,
+            y=y,
+            names=names_of(model),
+        ).plot(axes["classes"])
     return figure

@@ -1,17 +1,17 @@
 """Samples by the features that set their clusters apart, with variables above."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from mkclust.index import has_ids, match_rows
+from mkclust.index import match_rows
 from mkclust.linalg import to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import sample_clusters
 from mkclust.plots.style import (
     BLUE,
     FAINT,
@@ -21,19 +21,26 @@ from mkclust.plots.style import (
     PALETTE,
     UNKNOWN_COLOR,
     Display,
+    FittedModel,
+    cluster_sizes,
     names_of,
+    sample_clusters,
     set_titles,
     shorten,
     title_of,
+    when,
 )
 from mkclust.text import count
 from mkclust.types import Float
 from mkclust.unknown import known_first, means_unknown
 
 # Bars of variables, and levels of one of them, that have room.
-MOST_BARS, MOST_LEVELS = 6, 8
+MOST_BARS = 6
+MOST_LEVELS = 8
 # Rows of white between two views, and heights of a bar and of the space below all.
-GAP, BAR, SPACE = 0.6, 1.0, 0.5
+GAP = 0.6
+BAR = 1.0
+SPACE = 0.5
 # Paler than the colors of the clusters, so that neither is taken for the other.
 LEVEL_COLORS: tuple[str, ...] = (
     "#bcd4e6",
@@ -47,14 +54,6 @@ LEVEL_COLORS: tuple[str, ...] = (
 )
 # From the least to the largest number.
 NUMBER_COLORS = ("#f2f2f2", "#4a4a4a")
-
-
-class _Legend(NamedTuple):
-    """What the colors of a bar mean."""
-
-    title: str
-    colors: list[str]
-    words: list[str]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -102,21 +101,17 @@ class HeatmapDisplay(Display):
     values: Mapping[str, Any]
     features: Mapping[str, Sequence[str]]
     labels: Any
-    annotation: pd.DataFrame | None = None
+    annotation: Any = None
     names: Sequence[str] | None = None
     max_samples: int = 600
 
     def __post_init__(self) -> None:
         self.labels = to_host(self.labels, None)
-        self.values = {
-            view: _standardized(np.asarray(each, dtype=float))
-            for view, each in self.values.items()
-        }
+        self.annotation = pd.DataFrame(self.annotation).dropna(axis=1, how="all")
+        self.values = {view: _standardized(each) for view, each in self.values.items()}
         drawn = sample_clusters(self.labels, self.max_samples)
-        parts = [each[drawn] for each in self.values.values()]
-        rows = np.hstack(parts)
-        known = np.nan_to_num(rows)
-        self.samples = drawn[_order(known, self.labels[drawn])]
+        rows = np.hstack([each[drawn] for each in self.values.values()])
+        self.samples = drawn[_order(np.nan_to_num(rows), self.labels[drawn])]
 
     @classmethod
     def _read(
@@ -140,18 +135,16 @@ class HeatmapDisplay(Display):
                 "X holds no features in memory: pass views, samples x features, rather "
                 "than kernels, distances or files"
             )
-        unused = set(getattr(model, "set_aside_", ()))
+        unused = getattr(model, "set_aside_", ())
         parts = {name: parts[name] for name in parts if name not in unused} or parts
         values = {}
         features = {}
-        per_view = -(-n_features // len(parts))
-        most = max(per_view, 2)
+        per_view = max(-(-n_features // len(parts)), 2)
         for name, part in parts.items():
             seen = samples.observed[name]
-            columns = _strongest(part, labels[seen], most)
-            shape = (len(labels), len(columns))
-            values[name] = np.full(shape, np.nan)
-            values[name][seen] = _dense(part[:, columns])
+            columns = _strongest(part, labels[seen], per_view)
+            values[name] = np.full((len(labels), len(columns)), np.nan)
+            values[name][seen] = csr_array(part[:, columns]).toarray()
             titles = samples.columns.get(name) or [
                 f"column {place}" for place in range(part.shape[1])
             ]
@@ -166,197 +159,167 @@ class HeatmapDisplay(Display):
         }
 
     def _size(self) -> tuple[float, float]:
-        rows = sum(map(len, self.features.values()))
-        n_rows = rows + len(self._bars())
+        n_rows = sum(map(len, self.features.values())) + len(self._bars())
         return 9.6, 1.3 + 0.17 * n_rows
 
     def _words(self) -> str:
         """Return what the rows and shades are, in words."""
-        n_features = sum(map(len, self.features.values()))
-        features = count(n_features, "feature")
-        some = ""
-        known = int((self.labels >= 0).sum())
-        if len(self.samples) < known:
-            some = f" of {known:,}"
-        bars = ""
-        if self._bars():
-            bars = "; above, the variables by which they were not clustered"
+        features = count(sum(map(len, self.features.values())), "feature")
+        n_drawn = len(self.samples)
+        n_known = int((self.labels >= 0).sum())
+        some = when(n_drawn < n_known, f" of {n_known:,}")
+        bars = when(
+            self._bars(), "; above, the variables by which they were not clustered"
+        )
         return (
-            f"{count(len(self.samples), 'sample')}{some} (columns) by the {features} "
+            f"{count(n_drawn, 'sample')}{some} (columns) by the {features} "
             f"that set their clusters apart most{bars}. Blue is above the mean of a "
             "feature, orange below, gray not measured."
         )
 
     def _bars(self) -> list[str]:
         """Return the names of the variables that are drawn."""
-        if self.annotation is None:
-            return []
-        kept = [
-            name
-            for name in self.annotation
-            if self.annotation[name].notna().any()
-            and len(_levels(self.annotation[name])) <= MOST_LEVELS
-        ]
-        return kept[:MOST_BARS]
+        levels = {name: _levels(self.annotation[name]) for name in self.annotation}
+        return [name for name in levels if len(levels[name]) <= MOST_LEVELS][:MOST_BARS]
 
     def _draw(self, ax: Any) -> None:
         """Draw the bars, then the features of each view."""
+        from matplotlib.colors import LinearSegmentedColormap
+
         labels = self.labels[self.samples]
-        ticks: list[tuple[float, str]] = []
-        legends = [self._draw_clusters(ax, labels)]
+        self._draw_clusters(ax, labels)
+        ticks: dict[float, str] = {}
+        legends: dict[str, dict[str, str]] = {}
         top = BAR
         for name in self._bars():
-            middle_of_bar = top + BAR / 2
-            ticks.append((middle_of_bar, shorten(name, 24)))
-            legends.append(self._draw_bar(ax, name, top))
+            ticks[top + BAR / 2] = shorten(name, 24)
+            legends[name] = self._draw_bar(ax, name, top)
             top += BAR
         top += SPACE
-        image = None
+        hues = LinearSegmentedColormap.from_list("", [ORANGE, "#ffffff", BLUE])
         for view, values in self.values.items():
-            bottom = top + values.shape[1]
-            image = self._draw_view(ax, values[self.samples], top, bottom)
-            middle: dict[str, Any] = {
-                "ha": "left",
-                "va": "center",
-                "rotation": 90,
-            }
-            x = 1.006 * len(labels)
+            height = values.shape[1]
+            # Two standard deviations have full color.
+            image = _draw_block(
+                ax, values[self.samples].T, top, height, hues, vmin=-2, vmax=2
+            )
             ax.text(
-                x,
-                (top + bottom) / 2,
+                1.006 * len(labels),
+                top + height / 2,
                 shorten(view),
                 fontsize=9,
-                **middle,
+                ha="left",
+                va="center",
+                rotation=90,
             )
             for place, feature in enumerate(self.features[view]):
-                row = top + place + 0.5
-                ticks.append((row, shorten(feature, 24)))
-            top = bottom + GAP
-        changes = np.flatnonzero(labels[1:] != labels[:-1])
-        for border in changes + 1:
+                ticks[top + place + 0.5] = shorten(feature, 24)
+            top += height + GAP
+        for border in 1 + np.flatnonzero(np.diff(labels)):
             ax.axvline(border, color="white", linewidth=1.2)
         ax.set(
             xlim=(0, len(labels)),
             ylim=(top - GAP, -BAR * 0.2),
             xticks=[],
         )
-        ax.set_yticks([place for place, _ in ticks])
-        words = [word for _, word in ticks]
-        ax.set_yticklabels(words, fontsize=7, parse_math=False)
+        ax.set_yticks(list(ticks), ticks.values(), fontsize=7, parse_math=False)
         ax.tick_params(length=0, labelcolor=INK)
         ax.spines[:].set_visible(False)
         set_titles(ax, "What sets the clusters apart, sample by sample", pad=18)
-        self._draw_legends(ax, legends[1:], image)
+        self._draw_legends(ax, legends, image)
 
-    def _draw_clusters(self, ax: Any, labels: np.ndarray) -> _Legend:
+    def _draw_clusters(self, ax: Any, labels: np.ndarray) -> None:
         """Draw the bar of the clusters, with their names above."""
-        colors = [PALETTE[each % len(PALETTE)] for each in labels]
-        _draw_colors(ax, colors, 0.0)
-        clusters = np.unique(labels)
-        for cluster in clusters.tolist():
-            places = np.flatnonzero(labels == cluster)
-            if len(places) < len(labels) / 40:
-                continue
-            share = len(places) * 60 // len(labels)
-            room = max(share, 3)
-            name = title_of(cluster, self.names, room)
-            middle: dict[str, Any] = {
-                "ha": "center",
-                "va": "bottom",
-                "fontsize": 9,
-            }
-            ax.text(
-                places.mean() + 0.5,
-                -0.25,
-                name,
-                color=INK,
-                **middle,
-            )
-        return _Legend("cluster", colors, [])
+        _draw_levels(ax, [labels % len(PALETTE)], 0.0, PALETTE)
+        for cluster, size in cluster_sizes(labels).items():
+            if size >= len(labels) / 40:
+                room = max(size * 60 // len(labels), 3)
+                ax.text(
+                    np.flatnonzero(labels == cluster).mean() + 0.5,
+                    -0.25,
+                    title_of(cluster, self.names, room),
+                    color=INK,
+                    ha="center",
+                    va="bottom",
+                    fontsize=9,
+                )
 
-    def _draw_bar(self, ax: Any, name: str, top: float) -> _Legend:
+    def _draw_bar(self, ax: Any, name: str, top: float) -> dict[str, str]:
         """Draw a variable of all samples as a bar; return what its colors mean."""
-        from matplotlib.colors import LinearSegmentedColormap, to_hex
+        from matplotlib.colors import LinearSegmentedColormap
 
-        assert self.annotation is not None
         column = self.annotation[name].iloc[self.samples]
         levels = _levels(self.annotation[name])
         if levels:
-            pairs = zip(levels, _colors_of(levels), strict=True)
-            known = column.map(dict(pairs))
-            colors = known.astype(object).where(column.notna(), MISSING_COLOR).tolist()
-            _draw_colors(ax, colors, top)
-            return _Legend(name, _colors_of(levels), [f"{each}" for each in levels])
-        numbers = column.to_numpy(float)
-        low, high = np.nanmin(numbers), np.nanmax(numbers)
-        shades = LinearSegmentedColormap.from_list("numbers", list(NUMBER_COLORS))
-        span = max(high - low, np.finfo(float).tiny)
-        shares = (numbers - low) / span
-        colors = [
-            to_hex(shades(share)) if np.isfinite(share) else MISSING_COLOR
-            for share in shares
-        ]
-        _draw_colors(ax, colors, top)
-        limits = [f"{low:.3g}", f"{high:.3g}"]
-        return _Legend(name, list(NUMBER_COLORS), limits)
+            colors = [
+                UNKNOWN_COLOR if means_unknown(level) else color
+                for level, color in zip(levels, LEVEL_COLORS, strict=False)
+            ]
+            places = {level: place for place, level in enumerate(levels)}
+            codes = [[places.get(level, np.nan) for level in column]]
+            _draw_levels(ax, codes, top, colors)
+            return dict(zip(map(str, levels), colors, strict=True))
+        shades = LinearSegmentedColormap.from_list("numbers", NUMBER_COLORS)
+        image = _draw_block(ax, [column.to_numpy(float)], top, 0.9 * BAR, shades)
+        ends = zip(image.get_clim(), NUMBER_COLORS, strict=True)
+        return {f"{limit:.3g}": color for limit, color in ends}
 
-    def _draw_view(self, ax: Any, values: Float, top: float, bottom: float) -> Any:
-        """Draw the features of a view."""
-        from matplotlib.colors import LinearSegmentedColormap
-
-        hues = LinearSegmentedColormap.from_list("", [ORANGE, "#ffffff", BLUE])
-        # Standard deviations that have full color.
-        full_color = 2.0
-        return ax.imshow(
-            np.ma.masked_invalid(values.T),
-            extent=(0, len(values), bottom, top),
-            cmap=hues.with_extremes(bad=MISSING_COLOR),
-            vmin=-full_color,
-            vmax=full_color,
-            aspect="auto",
-            interpolation="nearest",
-            rasterized=True,
-        )
-
-    def _draw_legends(self, ax: Any, legends: Sequence[_Legend], image: Any) -> None:
+    def _draw_legends(
+        self, ax: Any, legends: Mapping[str, Mapping[str, str]], image: Any
+    ) -> None:
         """Write what the colors of the bars mean, and draw the scale of the shades."""
         from matplotlib.patches import Patch
 
         handles = list[Any]()
-        titles = list[int]()
-        for legend in legends:
-            titles.append(len(handles))
-            handles.append(Patch(alpha=0, label=shorten(legend.title)))
-            pairs = zip(legend.colors, legend.words, strict=False)
-            handles += [Patch(color=c, label=shorten(word)) for c, word in pairs]
+        for title, colors in legends.items():
+            handles.append(Patch(alpha=0, label=shorten(title)))
+            handles += [Patch(color=c, label=shorten(w)) for w, c in colors.items()]
         if handles:
-            place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.03, 1.0)}
             drawn = ax.legend(
-                handles=handles, fontsize=7.5, frameon=False, handlelength=1.0, **place
+                handles=handles,
+                fontsize=7.5,
+                frameon=False,
+                handlelength=1.0,
+                loc="upper left",
+                bbox_to_anchor=(1.03, 1.0),
             )
-            for number, text in enumerate(drawn.get_texts()):
-                text.set(parse_math=False)
-                if number in titles:
-                    text.set(fontweight="bold")
-        if image is not None:
-            bar = ax.inset_axes([1.05, 0.0, 0.015, 0.22])
-            scale = ax.figure.colorbar(image, cax=bar, extend="both")
-            scale.outline.set_visible(False)
-            bar.tick_params(labelsize=7.5, length=2, color=FAINT)
-            bar.set_title("SD", fontsize=8, loc="left")
+            for handle, text in zip(handles, drawn.get_texts(), strict=True):
+                text.set_parse_math(False)
+                if handle.get_alpha() == 0:
+                    text.set_fontweight("bold")
+        bar = ax.inset_axes([1.05, 0.0, 0.015, 0.22])
+        ax.figure.colorbar(image, cax=bar, extend="both").outline.set_visible(False)
+        bar.tick_params(labelsize=7.5, length=2, color=FAINT)
+        bar.set_title("SD", fontsize=8, loc="left")
 
 
-def _draw_colors(ax: Any, colors: Sequence[str], top: float) -> None:
-    """Draw a row of colors."""
-    from matplotlib.colors import to_rgb
+def _draw_levels(ax: Any, codes: Any, top: float, colors: Sequence[str]) -> None:
+    """Draw a bar of a color for each level."""
+    from matplotlib.colors import ListedColormap
 
-    row = np.array([[to_rgb(color) for color in colors]])
-    ax.imshow(
-        row,
-        extent=(0, len(colors), top + 0.9 * BAR, top),
+    _draw_block(
+        ax,
+        codes,
+        top,
+        0.9 * BAR,
+        ListedColormap(colors),
+        vmin=0,
+        vmax=len(colors),
+    )
+
+
+def _draw_block(
+    ax: Any, values: Any, top: float, height: float, colors: Any, **limits: float
+) -> Any:
+    """Draw rows of values below each other, all samples wide; return the image."""
+    return ax.imshow(
+        np.ma.masked_invalid(values),
+        extent=(0, np.shape(values)[1], top + height, top),
+        cmap=colors.with_extremes(bad=MISSING_COLOR),
         aspect="auto",
         interpolation="nearest",
         rasterized=True,
+        **limits,
     )
 
 
@@ -370,96 +333,57 @@ def _levels(column: pd.Series) -> list[Any]:
     return []
 
 
-def _colors_of(levels: Sequence[Any]) -> list[str]:
-    """Return a color for every level; gray says that a value is not known."""
-    return [
-        UNKNOWN_COLOR if means_unknown(level) else color
-        for level, color in zip(levels, LEVEL_COLORS, strict=False)
-    ]
-
-
 def has_features(part: Any, n_samples: int) -> bool:
     """Return whether a view holds features, in memory, rather than similarities."""
-    is_in_memory = isinstance(part, np.ndarray) or issparse(part)
-    return is_in_memory and part.ndim == 2 and part.shape[1] != n_samples
+    return (
+        (isinstance(part, np.ndarray) or issparse(part))
+        and part.ndim == 2
+        and part.shape[1] != n_samples
+    )
 
 
-def _dense(part: Any) -> Float:
-    """Return a few columns as an array."""
-    if issparse(part):
-        return np.asarray(part.toarray(), dtype=float)
-    return np.asarray(part, dtype=float)
-
-
-def _standardized(values: Float) -> Float:
+def _standardized(values: Any) -> Float:
     """Return columns with the mean zero and the deviation one, NaN as it is."""
-    known = np.isfinite(values)
-    counts = np.maximum(known.sum(axis=0), 1)
-    filled = np.where(known, values, 0)
-    means = filled.sum(axis=0) / counts
-    centered = np.where(known, values - means, 0)
-    squares = (centered**2).sum(axis=0)
-    deviations = np.sqrt(squares / counts)
-    divisors = np.where(deviations > 0, deviations, 1)
-    scaled = centered / divisors
-    return np.where(known, scaled, np.nan)
+    return StandardScaler().fit_transform(np.asarray(values, dtype=float))
 
 
 def _strongest(part: Any, labels: np.ndarray, most: int) -> list[int]:
     """Return the columns that differ most, for each cluster in turn, by cluster."""
-    differences = _differences(part, labels)
-    k = len(differences)
-    best: list[list[int]] = [[] for _ in range(k)]
-    taken: set[int] = set()
-    strengths = np.abs(differences)
+    strengths = np.abs(_differences(part, labels))
     orders = np.argsort(-strengths, axis=1, kind="stable").tolist()
-    while len(taken) < min(most, part.shape[1]):
-        for cluster, order in enumerate(orders):
-            free = (c for c in order if c not in taken)
-            column = next(free, None)
-            if column is not None and len(taken) < most:
-                best[cluster].append(column)
-                taken.add(column)
-    return [column for columns in best for column in columns]
+    taken: dict[int, int] = {}
+    for cluster in itertools.cycle(range(len(orders))):
+        if len(taken) >= min(most, part.shape[1]):
+            break
+        taken[next(each for each in orders[cluster] if each not in taken)] = cluster
+    return sorted(taken, key=taken.__getitem__)
 
 
 def _differences(part: Any, labels: np.ndarray) -> Float:
     """Return how far each cluster is from the rest in every column, standardized."""
-    known = np.flatnonzero(labels >= 0)
-    clusters, places = np.unique(labels[known], return_inverse=True)
-    shape = (len(clusters), len(known))
-    positions = np.arange(len(known))
-    members = csr_array((np.ones(len(known)), (places, positions)), shape)
-    values = part[known]
+    known = labels >= 0
+    members = csr_array(OneHotEncoder().fit_transform(labels[known, None]).T)
+    values = part[np.flatnonzero(known)]
     if issparse(values):
         filled = csr_array(values)
-        sizes = members.sum(axis=1)
-        counts = np.repeat(sizes[:, None], values.shape[1], axis=1)
-        sums_of_squares = members @ (filled * filled)
-        squares = np.asarray(sums_of_squares.todense())
-        sums = np.asarray((members @ filled).todense())
+        counts = members.sum(axis=1)[:, None] * np.ones(values.shape[1])
     else:
-        standard = _standardized(np.asarray(values, dtype=float))
+        standard = _standardized(values)
+        filled = np.nan_to_num(standard)
         counts = members @ np.isfinite(standard).astype(float)
-        sums = members @ np.nan_to_num(standard)
-        squares = members @ np.nan_to_num(standard) ** 2
-    n, total = counts.sum(axis=0), sums.sum(axis=0)
+    sums, squares = (
+        csr_array(members @ each).toarray() for each in (filled, filled * filled)
+    )
+    n = np.maximum(counts.sum(axis=0), 1)
+    total = sums.sum(axis=0)
     inside = sums / np.maximum(counts, 1)
-    n_outside = np.maximum(n - counts, 1)
-    outside = (total - sums) / n_outside
-    mean = total / np.maximum(n, 1)
-    variance = squares.sum(axis=0) / np.maximum(n, 1) - mean**2
-    within = (
-        variance
-        - counts * (n - counts) / np.maximum(n, 1) ** 2 * (inside - outside) ** 2
-    )
-    least = 1e-4 * np.maximum(variance, 0)
-    spread = np.sqrt(np.maximum(within, least))
-    found = np.divide(
-        inside - outside, spread, out=np.zeros_like(inside), where=spread > 0
-    )
-    is_between = (counts > 0) & (counts < n)
-    return np.where(is_between, found, 0.0)
+    outside = (total - sums) / np.maximum(n - counts, 1)
+    variance = squares.sum(axis=0) / n - (total / n) ** 2
+    shares = counts / n
+    within = variance - shares * (1 - shares) * (inside - outside) ** 2
+    spread = np.sqrt(np.maximum(within, 1e-4 * np.maximum(variance, 0)))
+    is_known = (counts > 0) & (counts < n) & (spread > 0)
+    return np.where(is_known, inside - outside, 0) / np.where(is_known, spread, 1)
 
 
 def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
@@ -467,13 +391,10 @@ def _order(rows: Float, labels: np.ndarray) -> np.ndarray:
     found = []
     for cluster in np.unique(labels):
         own = np.flatnonzero(labels == cluster)
-        mean = rows[own].mean(axis=0)
-        centered = rows[own] - mean
+        centered = rows[own] - rows[own].mean(axis=0)
         _, _, directions = np.linalg.svd(centered, full_matrices=False)
-        largest = np.abs(directions[0]).argmax()
-        main = directions[0] * np.sign(directions[0][largest])
-        order = np.argsort(centered @ main, kind="stable")
-        found.append(own[order])
+        main = directions[0] * np.sign(max(directions[0], key=abs))
+        found.append(own[np.argsort(centered @ main, kind="stable")])
     return np.concatenate(found)
 
 
@@ -486,14 +407,6 @@ def _read_annotation(model: FittedModel, given: Any) -> pd.DataFrame | None:
         return tested
     frame = pd.DataFrame(given)
     ids = getattr(model, "sample_ids_", None)
-    if ids is None or not has_ids(frame.index):
-        if len(frame) != len(model.labels_):
-            raise ValueError(
-                f"annotation has {len(frame)} rows, the model was fitted on "
-                f"{len(model.labels_)} samples: pass one row per sample, or their ids "
-                "as its index"
-            )
-        return frame.reset_index(drop=True)
-    rows = match_rows(frame.index, pd.Index(ids), "annotation")
-    numbered = frame.set_axis(range(len(frame)))
-    return numbered.reindex(rows).reset_index(drop=True)
+    samples = len(model.labels_) if ids is None else pd.Index(ids)
+    rows = match_rows(frame.index, samples, "annotation")
+    return frame.set_axis(range(len(frame))).reindex(rows).reset_index(drop=True)

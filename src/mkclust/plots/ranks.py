@@ -9,7 +9,9 @@ import numpy as np
 from mkclust.plots.style import BLUE, FAINT, INK, Display, set_titles, shorten
 
 # Heights, in rows of names, of what lies above and below the axis.
-BAR_STEP, NAMES_BELOW, TICK = 0.35, 0.9, 0.22
+BAR_STEP = 0.35
+NAMES_BELOW = 0.9
+TICK = 0.22
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,15 +50,14 @@ class CriticalDifferenceDisplay(Display):
         self.ranks = np.asarray(self.ranks, dtype=float)
 
     def _size(self) -> tuple[float, float]:
-        height = 1.6 + 0.13 * len(self.ranks)
-        return 6.8, height + 0.09 * len(self.groups())
+        return 6.8, 1.6 + 0.13 * len(self.ranks) + 0.09 * len(self.groups())
 
     def _words(self) -> str:
         """Return which method is the best, and what the bars mean."""
-        best = int(np.argmin(self.ranks))
+        best = self.names[int(np.argmin(self.ranks))]
         return (
-            f"The best average rank, {self.ranks[best]:.2f}, is that of "
-            f"{self.names[best]}; bars connect ranks that differ by less than "
+            f"The best average rank, {self.ranks.min():.2f}, is that of {best}; bars "
+            "connect ranks that differ by less than "
             f"{self.critical_difference:.2f}."
         )
 
@@ -65,84 +66,74 @@ class CriticalDifferenceDisplay(Display):
         rising = np.sort(self.ranks)
         found = list[tuple[float, float]]()
         for first in rising:
-            are_equal = rising - first < self.critical_difference
-            last = rising[are_equal].max()
+            last = rising[rising - first < self.critical_difference].max()
             if last > first and (not found or last > found[-1][1]):
                 found.append((float(first), float(last)))
         return found
 
     def _draw(self, ax: Any) -> None:
         """Draw the axis, the critical difference, the bars and the names."""
-        largest = int(np.ceil(self.ranks.max()))
-        highest = max(2, largest)
+        highest = max(2, int(np.ceil(self.ranks.max())))
         ax.set_axis_off()
         ax.plot([1, highest], [0, 0], color=INK, linewidth=1)
         for rank in range(1, highest + 1):
             ax.plot([rank, rank], [0, TICK], color=INK, linewidth=1)
-            ax.text(
-                rank,
-                1.5 * TICK,
-                rank,
-                ha="center",
-                va="bottom",
-                fontsize=9,
+            ax.text(rank, 1.5 * TICK, rank, ha="center", va="bottom", fontsize=9)
+        depth = 0.0
+        for ends in self.groups():
+            depth -= BAR_STEP
+            ax.plot(
+                ends,
+                [depth, depth],
+                color=BLUE,
+                linewidth=4,
+                solid_capstyle="round",
             )
-
-        for number, ends in enumerate(self.groups(), start=1):
-            heights = [-BAR_STEP * number] * 2
-            ax.plot(ends, heights, color=BLUE, linewidth=4, solid_capstyle="round")
-        self._draw_names(ax, highest)
-        self._draw_difference(ax, highest)
+        # The better half of the methods is named to the left, the others to the right.
+        order = np.argsort(self.ranks, kind="stable")
+        n_left = -(-len(order) // 2)
+        self._draw_names(ax, order[:n_left], 1, "right", depth)
+        self._draw_names(ax, order[n_left:][::-1], highest, "left", depth)
+        self._draw_difference(ax)
         set_titles(ax, "Average ranks")
 
-    def _draw_names(self, ax: Any, highest: int) -> None:
-        """Name the better half of the methods to the left, the others to the right."""
-        order = np.argsort(self.ranks, kind="stable")
-        n = len(order)
-        n_left = -(-n // 2)
-        n_bars = len(self.groups())
-        top = -BAR_STEP * n_bars - NAMES_BELOW
-        right = (order[:n_left], 1)
-        left = (order[n_left:][::-1], highest)
-        sides = {"right": right, "left": left}
-        for alignment, (methods, end) in sides.items():
-            for row, method in enumerate(methods):
-                rank = self.ranks[method]
-                height = top - row
-                line = {"color": FAINT, "linewidth": 0.8, "zorder": 1}
-                across = [rank, rank, end]
-                ax.plot(across, [0, height, height], **line)
-                side = {"right": -1, "left": 1}[alignment]
-                ax.annotate(
-                    f"{shorten(self.names[method], 34)} ({rank:.2f})",
-                    (end, height),
-                    xytext=(4 * side, 0),
-                    textcoords="offset points",
-                    ha=alignment,
-                    va="center",
-                    fontsize=9,
-                    color=INK,
-                    parse_math=False,
-                )
+    def _draw_names(
+        self, ax: Any, methods: np.ndarray, end: int, alignment: str, depth: float
+    ) -> None:
+        """Name methods below each other at an end of the axis."""
+        for height, method in enumerate(methods, start=1):
+            rank = self.ranks[method]
+            y = depth - NAMES_BELOW + 1 - height
+            ax.plot(
+                [rank, rank, end],
+                [0, y, y],
+                color=FAINT,
+                linewidth=0.8,
+                zorder=1,
+            )
+            ax.annotate(
+                f"{shorten(self.names[method], 34)} ({rank:.2f})",
+                (end, y),
+                xytext=(4 if alignment == "left" else -4, 0),
+                textcoords="offset points",
+                ha=alignment,
+                va="center",
+                fontsize=9,
+                color=INK,
+                parse_math=False,
+            )
 
-    def _draw_difference(self, ax: Any, highest: int) -> None:
-        """Draw the critical difference above the axis, as far as the axis goes."""
-        difference = self.critical_difference
-        end = min(1 + difference, highest)
+    def _draw_difference(self, ax: Any) -> None:
+        """Draw the critical difference above the axis."""
         height = 8 * TICK
-        ax.plot([1, end], [height, height], color=INK, linewidth=1.4)
-        closed = [1.0]
-        if 1 + difference <= highest:
-            closed.append(end)
-        for x in closed:
+        ends = [1, 1 + self.critical_difference]
+        ax.plot(ends, [height, height], color=INK, linewidth=1.4)
+        for x in ends:
             ax.plot([x, x], [height - TICK / 2, height + TICK / 2], color=INK)
-        text = f"critical difference {difference:.2f}"
-        if 1 + difference > highest:
-            text += ", more than the axis"
         ax.text(
             1,
             height + TICK,
-            text,
+            f"critical difference {self.critical_difference:.2f}",
             ha="left",
             va="bottom",
             fontsize=9,

@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import to_host
-from mkclust.plots.model import FittedModel
-from mkclust.plots.sampling import cluster_sizes, sample_clusters
-from mkclust.plots.style import INK, Display, names_of, set_titles, title_of
+from mkclust.plots.style import (
+    INK,
+    Display,
+    FittedModel,
+    cluster_sizes,
+    names_of,
+    sample_clusters,
+    set_titles,
+    title_of,
+)
 from mkclust.text import count
 
 
@@ -65,53 +72,49 @@ class SortedKernelDisplay(Display):
     ) -> dict[str, Any]:
         """Return the mixed kernel of some samples of a fit, sorted by cluster."""
         labels = to_host(model.labels_, None)
-        sizes = cluster_sizes(labels)
         # Others have no kernels.
         anchors = getattr(model, "anchors_", np.arange(len(labels)))
         samples = anchors[sample_clusters(labels[anchors], max_samples)]
         kernel = to_host(model.mixed_kernel(X, samples))
         same = labels[samples][:, None] == labels[samples]
-        similarity = (kernel * same).sum(axis=1)
-        order = np.lexsort((-similarity, labels[samples]))
+        order = np.lexsort((-(kernel * same).sum(axis=1), labels[samples]))
         note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
-        n = sum(sizes.values())
+        n = (labels >= 0).sum()
         if len(samples) < n:
             note += f"\n{len(samples):,} of {n:,} samples drawn, clusters in proportion"
             if hasattr(model, "anchors_"):
                 note += ", from the anchors"
-        kernel = kernel[np.ix_(order, order)]
-        samples = samples[order]
-        drawn = {"kernel": kernel, "labels": labels[samples], "samples": samples}
-        drawn |= {"sizes": sizes, "note": note, "names": names_of(model)}
-        return drawn | options
+        return {
+            "kernel": kernel[np.ix_(order, order)],
+            "labels": labels[samples[order]],
+            "samples": samples[order],
+            "sizes": cluster_sizes(labels),
+            "note": note,
+            "names": names_of(model),
+            **options,
+        }
 
     def _words(self) -> str:
         """Return the mean similarities within and between clusters, in words."""
         same = self.labels[:, None] == self.labels
-        pairs = ~np.eye(len(same), dtype=bool)
-        has_pairs = (same & pairs).any()
-        if not has_pairs or same.all():
+        pairs = same & ~np.eye(len(same), dtype=bool)
+        if not pairs.any() or same.all():
             return "Similarities of the samples, sorted by cluster."
-        within = self.kernel[same & pairs].mean()
-        between = self.kernel[~same].mean()
         return (
-            f"Two samples of one cluster have a mean similarity of {within:.3g}, two "
-            f"of different clusters {between:.3g}."
+            "Two samples of one cluster have a mean similarity of "
+            f"{self.kernel[pairs].mean():.3g}, two of different clusters "
+            f"{self.kernel[~same].mean():.3g}."
         )
 
     def _draw(self, ax: Any) -> None:
         """Draw similarities as shades, with lines between the clusters."""
         s = len(self.labels)
         sizes = self.sizes or {}
-        changes = self.labels[1:] != self.labels[:-1]
-        starts = np.flatnonzero(np.r_[True, changes])
+        starts = np.flatnonzero(np.r_[True, self.labels[1:] != self.labels[:-1]])
         ends = np.r_[starts[1:], s]
         # A few entries, such as those of samples with themselves, would take all
         # shades.
-        others = self.kernel
-        if s > 1:
-            others = self.kernel[~np.eye(s, dtype=bool)]
-        low, high = np.quantile(others, [0.01, 0.99])
+        low, high = np.quantile(self.kernel[~np.eye(s, dtype=bool)], [0.01, 0.99])
         image = ax.imshow(
             self.kernel,
             extent=(0, s, s, 0),
@@ -122,31 +125,30 @@ class SortedKernelDisplay(Display):
             interpolation="nearest",
             rasterized=True,
         )
-        # Lines between more clusters would cover the entries.
-        max_borders = 60
-        if len(starts) <= max_borders:
-            for border in starts[1:]:
-                ax.axhline(border, color=INK, linewidth=0.8)
-                ax.axvline(border, color=INK, linewidth=0.8)
+        # Lines between more than 60 clusters would cover the entries.
+        for border in starts[1:] if len(starts) <= 60 else ():
+            ax.axhline(border, color=INK, linewidth=0.8)
+            ax.axvline(border, color=INK, linewidth=0.8)
         # Clusters that are too narrow for a name have none.
         wide = ends - starts >= s / 32
         middles = ((starts + ends) / 2)[wide]
         clusters = self.labels[starts][wide].tolist()
-        titles = [
-            f"{title_of(cluster, self.names)} ({sizes[cluster]:,})"
-            for cluster in clusters
-        ]
-        ax.set_yticks(middles, titles)
-        short = [title_of(cluster, self.names, 10) for cluster in clusters]
-        ax.set_xticks(middles, short)
-        size = 7.5
-        if len(clusters) <= 12:
-            size = 9
-        ax.tick_params(length=0, labelsize=size, labelcolor=INK)
+        ax.set_yticks(
+            middles,
+            [f"{title_of(each, self.names)} ({sizes[each]:,})" for each in clusters],
+        )
+        ax.set_xticks(middles, [title_of(each, self.names, 10) for each in clusters])
+        ax.tick_params(
+            length=0,
+            labelsize=9 if len(clusters) <= 12 else 7.5,
+            labelcolor=INK,
+        )
         bar = ax.figure.colorbar(image, ax=ax, extend="both", extendfrac=0.02)
         bar.ax.tick_params(labelsize=8, length=2)
         bar.set_label("similarity", fontsize=9)
-        title = f"Similarities sorted by cluster ({count(len(sizes), 'cluster')})"
         set_titles(
-            ax, title, f"cluster\n{self.note}".strip(), "cluster (number of samples)"
+            ax,
+            f"Similarities sorted by cluster ({count(len(sizes), 'cluster')})",
+            f"cluster\n{self.note}".strip(),
+            "cluster (number of samples)",
         )

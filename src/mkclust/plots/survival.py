@@ -1,5 +1,6 @@
 """Survival by cluster: Kaplan-Meier curves with the numbers at risk."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,40 +10,19 @@ from scipy import stats
 
 from mkclust.linalg import to_host
 from mkclust.plots.style import (
-    FAINT,
     INK,
     PALETTE,
     Display,
+    set_frame,
     set_titles,
     shorten,
     title_of,
 )
 
-# Half the width of a normal interval of 95 %, in standard deviations.
-HALF_WIDTH = 1.959964
 # The height of a name at the end of a curve, as a share of the axes, and the width of a
 # letter of it.
-NAME_HEIGHT, LETTER_WIDTH = 0.062, 0.019
-
-
-def confidence_band(
-    times: np.ndarray, happened: np.ndarray, steps: np.ndarray, shares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a band of 95 % by Greenwood's variance, on the scale of log(-log(share)).
-
-    It has no width where no sample is left.
-    """
-    at_risk = np.sum(times[:, None] >= steps, axis=0)
-    events = np.sum((times[:, None] == steps) & happened[:, None], axis=0)
-    is_left = shares > 0
-    n, d, S = at_risk[is_left], events[is_left], shares[is_left]
-
-    spread = np.sqrt(np.cumsum(d / (n * (n - d))))
-    reach = np.exp(HALF_WIDTH * spread / -np.log(S))
-    low, high = shares.copy(), shares.copy()
-    low[is_left] = S**reach
-    high[is_left] = S ** (1 / reach)
-    return low, high
+NAME_HEIGHT = 0.062
+LETTER_WIDTH = 0.019
 
 
 def set_apart(x: np.ndarray, y: np.ndarray, widths: np.ndarray) -> np.ndarray:
@@ -50,9 +30,8 @@ def set_apart(x: np.ndarray, y: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
     Names begin at `x`; only those whose widths overlap have to be set apart.
     """
-    gaps = np.abs(x[:, None] - x)
     first = np.where(x[:, None] <= x, widths[:, None], widths)
-    meet = gaps < first
+    meet = np.abs(x[:, None] - x) < first
 
     heights = y.astype(float)
     placed: list[int] = []
@@ -64,8 +43,7 @@ def set_apart(x: np.ndarray, y: np.ndarray, widths: np.ndarray) -> np.ndarray:
     # Names that would be above the axes move down, and with them those below.
     for place, name in reversed(list(enumerate(placed))):
         above = [heights[other] for other in placed[place + 1 :] if meet[name, other]]
-        limits = [each - NAME_HEIGHT for each in above]
-        heights[name] = min([1.0, heights[name], *limits])
+        heights[name] = min([1.0, heights[name], *(h - NAME_HEIGHT for h in above)])
     return heights
 
 
@@ -131,11 +109,17 @@ class SurvivalDisplay(Display):
             own = self.times[self.labels == cluster]
             happened = self.events[self.labels == cluster] == 1
             steps = np.unique(own[happened])
-            observed = stats.CensoredData.right_censored(own, ~happened)
-            survived = stats.ecdf(observed).sf
+            survived = stats.ecdf(stats.CensoredData.right_censored(own, ~happened)).sf
             shares = survived.evaluate(steps)
             self.curves[cluster] = steps, shares
-            self.bands[cluster] = confidence_band(own, happened, steps, shares)
+            with warnings.catch_warnings():
+                # Where no sample is left, the band has no width.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                band = survived.confidence_interval(method="log-log")
+            self.bands[cluster] = tuple(
+                np.where(shares > 0, end.evaluate(steps), shares)
+                for end in (band.low, band.high)
+            )
 
     @property
     def n_samples(self) -> int:
@@ -150,10 +134,9 @@ class SurvivalDisplay(Display):
     @property
     def medians(self) -> dict[int, float]:
         """The median time to an event in each cluster; NaN if it is not reached."""
-        found = {c: steps[shares <= 0.5] for c, (steps, shares) in self.curves.items()}
         return {
-            cluster: float(min(steps, default=np.nan))
-            for cluster, steps in found.items()
+            cluster: float(min(steps[shares <= 0.5], default=np.nan))
+            for cluster, (steps, shares) in self.curves.items()
         }
 
     def _size(self) -> tuple[float, float]:
@@ -174,39 +157,34 @@ class SurvivalDisplay(Display):
         end = float(self.times.max(initial=0)) or 1.0
         ticks = np.asarray(MaxNLocator(6).tick_values(0, end))
         ticks = ticks[(ticks >= 0) & (ticks <= end)]
-        for row, (cluster, (steps, shares)) in enumerate(self.curves.items()):
-            own = self.times[self.labels == cluster]
-            color = PALETTE[cluster % len(PALETTE)]
-            x = np.r_[0, steps, own.max()]
-            y = np.r_[1, shares, min(shares, default=1)]
-            ax.step(x, y, where="post", color=color, linewidth=1.6)
-            low, high = self.bands[cluster]
-            ends: dict[str, Any] = {"step": "post", "color": color, "linewidth": 0}
-            ax.fill_between(
-                np.r_[steps, max(own.max(), steps[-1])] if len(steps) else [],
-                np.r_[low, low[-1:]],
-                np.r_[high, high[-1:]],
-                alpha=0.13,
-                **ends,
-            )
-            censored = own[self.events[self.labels == cluster] == 0]
-            at = np.searchsorted(steps, censored, side="right")
-            ax.plot(censored, np.r_[1, shares][at], "|", color=color, markersize=7)
-            # The numbers at risk, a row for each cluster below the axis.
-            name: dict[str, Any] = {"color": color, "fontweight": "bold"}
-            title = title_of(cluster, self.names)
-            self._write(ax, -0.05 * end, row, title, ha="right", **name)
-            for tick in ticks:
-                self._write(ax, tick, row, f"{np.sum(own >= tick):,}", color=INK)
         self._write(ax, -0.05 * end, -1, "at risk", ha="right", color=INK)
+        for row, cluster in enumerate(self.curves):
+            self._draw_curve(ax, cluster)
+            # The numbers at risk, a row for each cluster below the axis.
+            self._write(
+                ax,
+                -0.05 * end,
+                row,
+                title_of(cluster, self.names),
+                ha="right",
+                color=PALETTE[cluster % len(PALETTE)],
+                fontweight="bold",
+            )
+            for tick in ticks:
+                at_risk = np.sum(self.times[self.labels == cluster] >= tick)
+                self._write(ax, tick, row, f"{at_risk:,}", color=INK)
         self._write_names(ax, end)
-        if self.note:
-            corner: dict[str, Any] = {"ha": "right", "va": "top", "fontsize": 9.5}
-            ax.text(0.99, 0.99, self.note, transform=ax.transAxes, **corner)
+        ax.text(
+            0.99,
+            0.99,
+            self.note,
+            transform=ax.transAxes,
+            ha="right",
+            va="top",
+            fontsize=9.5,
+        )
         ax.set(xlim=(-0.02 * end, 1.06 * end), ylim=(0, 1.03), xticks=ticks)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["bottom", "left"]].set_color(FAINT)
-        ax.tick_params(labelsize=9, color=FAINT)
+        set_frame(ax)
         set_titles(
             ax,
             "Survival by cluster",
@@ -214,16 +192,34 @@ class SurvivalDisplay(Display):
             "share without an event",
         )
 
+    def _draw_curve(self, ax: Any, cluster: int) -> None:
+        """Draw the curve of a cluster, with its band and its censored samples."""
+        own = self.times[self.labels == cluster]
+        steps, shares = self.curves[cluster]
+        style: dict[str, Any] = {"color": PALETTE[cluster % len(PALETTE)]}
+        x = np.r_[0, steps, own.max()]
+        y = np.r_[1, shares, min(shares, default=1)]
+        ax.step(x, y, where="post", linewidth=1.6, **style)
+        ax.fill_between(
+            x,
+            *(np.r_[1, end, min(end, default=1)] for end in self.bands[cluster]),
+            step="post",
+            alpha=0.13,
+            linewidth=0,
+            **style,
+        )
+        censored = own[self.events[self.labels == cluster] == 0]
+        heights = y[np.searchsorted(steps, censored, side="right")]
+        ax.plot(censored, heights, "|", markersize=7, **style)
+
     def _write_names(self, ax: Any, last: float) -> None:
         """Write the names of the clusters at the ends of their curves."""
-        clusters = list(self.curves)
-        titles = [title_of(cluster, self.names) for cluster in clusters]
-        x = np.array([self.times[self.labels == each].max() for each in clusters])
+        titles = [title_of(cluster, self.names) for cluster in self.curves]
+        x = np.array([self.times[self.labels == each].max() for each in self.curves])
         y = np.array([min(shares, default=1) for _, shares in self.curves.values()])
-        letters = np.array([len(title) + 1 for title in titles])
-        widths = LETTER_WIDTH * last * letters
-        heights = set_apart(x, y, widths)
-        for cluster, title, *end in zip(clusters, titles, x, heights, strict=True):
+        widths = LETTER_WIDTH * last * np.array([len(title) + 1 for title in titles])
+        ends = zip(x, set_apart(x, y, widths), strict=True)
+        for cluster, title, end in zip(self.curves, titles, ends, strict=True):
             ax.annotate(
                 title,
                 end,

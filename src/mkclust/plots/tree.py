@@ -1,9 +1,11 @@
 """The tree of clusters: how the clusters of one number become those of the next."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, set_titles
 
@@ -59,16 +61,14 @@ class ClusterTreeDisplay(Display):
         """
         known = [int(k) for k in result.k_values]
         if k_values is None:
-            scores = np.asarray(result.scores)
-            order = np.argsort(-scores, kind="stable")
-
-            # Without numbers of their own, trees have up to so many levels.
-            most_levels = 6
-            k_values = [known[place] for place in order[:most_levels]]
+            order = np.argsort(-np.asarray(result.scores), kind="stable")
+            k_values = [known[place] for place in order[:6]]
         levels = sorted(k_values)
-        labels = [result.labels[known.index(k)] for k in levels]
-        best = result.n_clusters
-        return cls(labels=labels, k_values=levels, n_clusters=best).plot(ax)
+        return cls(
+            labels=[result.labels[known.index(k)] for k in levels],
+            k_values=levels,
+            n_clusters=result.n_clusters,
+        ).plot(ax)
 
     def sizes(self) -> list[np.ndarray]:
         """Return the numbers of samples of the clusters of every level."""
@@ -76,21 +76,18 @@ class ClusterTreeDisplay(Display):
 
     def flows(self) -> list[np.ndarray]:
         """Return how many samples each cluster gives to each one of the next level."""
-        found = []
-        sizes = self.sizes()
-        for level in range(1, len(self.labels)):
-            above, below = self.labels[level - 1 : level + 1]
+        sizes = [len(each) for each in self.sizes()]
+        found: list[np.ndarray] = []
+        for above, below in itertools.pairwise(self.labels):
             both = (above >= 0) & (below >= 0)
-            shape = (len(sizes[level - 1]), len(sizes[level]))
-            flow = np.zeros(shape, int)
+            flow = np.zeros(sizes[len(found) :][:2], dtype=int)
             np.add.at(flow, (above[both], below[both]), 1)
             found.append(flow)
         return found
 
     def _size(self) -> tuple[float, float]:
-        widest = max(len(each) for each in self.sizes())
-        width = 5.0 + 0.25 * widest
-        return min(width, 11.0), 1.0 + 0.9 * len(self.labels)
+        widest = max(map(len, self.sizes()))
+        return min(5.0 + 0.25 * widest, 11.0), 1.0 + 0.9 * len(self.labels)
 
     def _words(self) -> str:
         return (
@@ -100,132 +97,102 @@ class ClusterTreeDisplay(Display):
 
     def _place(self) -> list[np.ndarray]:
         """Return the positions of nodes, so that edges cross little."""
-        sizes, flows = self.sizes(), self.flows()
-        places = [(np.arange(len(each)) + 1) / (len(each) + 1) for each in sizes]
-        # Times that nodes are put in the order of the nodes they are linked to.
-        sweeps = 4
-        for _ in range(sweeps):
+        flows = self.flows()
+        places = [(np.arange(len(each)) + 1) / (len(each) + 1) for each in self.sizes()]
+        # Nodes are put in the order of the nodes they are linked to, several times.
+        for _ in range(4):
             for level, flow in enumerate(flows):
                 places[level + 1] = _in_order(places[level] @ flow, flow.sum(axis=0))
-            for level in reversed(range(len(flows))):
-                flow = flows[level]
-                wanted = flow @ places[level + 1]
-                places[level] = _in_order(wanted, flow.sum(axis=1))
+            for level, flow in reversed([*enumerate(flows)]):
+                places[level] = _in_order(flow @ places[level + 1], flow.sum(axis=1))
         return places
 
     def _colors(self) -> list[list[int]]:
         """Return the colors of nodes: a cluster gives its own to its largest part."""
-        sizes, flows = self.sizes(), self.flows()
-        colors = [list(range(len(sizes[0])))]
-        for flow in flows:
+        colors = [list(range(len(self.sizes()[0])))]
+        for flow in self.flows():
             parents = flow.argmax(axis=0)
             own = [-1] * flow.shape[1]
             for parent, color in enumerate(colors[-1]):
                 children = np.flatnonzero(parents == parent)
                 if len(children):
                     own[children[flow[parent, children].argmax()]] = color
-            numbers = range(2 * flow.shape[1])
-            unused = (c for c in numbers if c not in own)
+            unused = (c for c in itertools.count() if c not in own)
             colors.append([next(unused) if color < 0 else color for color in own])
         return colors
 
     def _draw(self, ax: Any) -> None:
-        sizes, flows = self.sizes(), self.flows()
+        """Draw the levels, and the edges between them."""
         self.positions_ = self._place()
-        for level, flow in enumerate(flows):
+        for level, flow in enumerate(self.flows()):
             self._draw_edges(ax, level, flow)
-        for level, (places, counts) in enumerate(
-            zip(self.positions_, sizes, strict=True)
-        ):
-            self._draw_level(ax, level, places, counts)
-        ax.set_xlim(-0.02, 1.02)
-        ax.set_ylim(0.6 - len(sizes), 0.4)
+        for level in range(len(self.labels)):
+            self._draw_level(ax, level)
+        ax.set(xlim=(-0.02, 1.02), ylim=(0.6 - len(self.labels), 0.4))
         ax.set_axis_off()
         set_titles(ax, "How clusters divide")
 
     def _draw_edges(self, ax: Any, level: int, flow: np.ndarray) -> None:
         """Draw where the clusters of the next level come from."""
-        totals = np.maximum(flow.sum(axis=0), 1)
-        shares = flow / totals
+        shares = flow / np.maximum(flow.sum(axis=0), 1)
         above, below = self.positions_[level : level + 2]
-        # The width of an edge that holds all samples of a cluster, in points.
-        widest = 5.0
-
-        # Of a cluster, edges to it show at least this share of its samples.
-        least_share = 0.05
-        for parent, child in np.argwhere(shares >= least_share):
+        # Of a cluster, edges to it show at least one in twenty of its samples.
+        for parent, child in np.argwhere(shares >= 0.05):
             share = shares[parent, child]
-            ends = [above[parent], below[child]]
-            line: dict[str, Any] = {"linewidth": widest * share, "zorder": 1}
-            line["alpha"] = 0.25 + 0.5 * share
             ax.plot(
-                ends,
+                [above[parent], below[child]],
                 [-level, -level - 1],
                 color=FAINT,
-                **line,
+                linewidth=5.0 * share,
+                alpha=0.25 + 0.5 * share,
+                zorder=1,
             )
 
-    def _draw_level(
-        self, ax: Any, level: int, places: np.ndarray, counts: np.ndarray
-    ) -> None:
+    def _draw_level(self, ax: Any, level: int) -> None:
         """Draw the clusters of one number, with their sizes, and the number."""
+        places = self.positions_[level]
+        counts = self.sizes()[level]
         total = counts.sum()
 
-        # The area of a node that holds all samples, in points, and the smallest one.
-        whole = 2200.0
-        smallest = 18.0
-        areas = np.maximum(whole * counts / total, smallest)
-        # As wide as there is room for.
-        areas *= min(1.0, 12.0 / len(counts))
-        own = self._colors()[level]
-        colors = [PALETTE[c % len(PALETTE)] for c in own]
+        # In points, as wide as there is room for; small clusters stay visible.
+        room = min(1.0, 12.0 / len(counts))
+        areas = room * np.maximum(2200.0 * counts / total, 18.0)
         ax.scatter(
             places,
             np.full(len(places), -level),
             s=areas,
-            c=colors,
+            c=[PALETTE[color % len(PALETTE)] for color in self._colors()[level]],
             zorder=2,
         )
 
-        # Nodes of at least this share of the samples have their size written into them.
-        written = 0.02
+        # Nodes of at least one in fifty samples have their size written below them.
+        radius = np.sqrt(areas.max() / np.pi)
         for place, count in zip(places, counts, strict=True):
-            if count >= written * total:
-                words: dict[str, Any] = {
-                    "ha": "center",
-                    "va": "top",
-                    "fontsize": 7,
-                }
-                offset: dict[str, Any] = {"textcoords": "offset points"}
-                radius = np.sqrt(areas.max() / np.pi)
-                below = (0, -3 - radius)
-                words["bbox"] = {"pad": 0.5, "color": "white", "alpha": 0.7}
+            if count >= 0.02 * total:
                 ax.annotate(
                     str(count),
                     (place, -level),
-                    below,
-                    **words,
-                    **offset,
+                    (0, -3 - radius),
+                    textcoords="offset points",
+                    ha="center",
+                    va="top",
+                    fontsize=7,
+                    bbox={"pad": 0.5, "color": "white", "alpha": 0.7},
                 )
-        k = int(self.k_values[level])
-        weight = "bold" if k == self.n_clusters else "normal"
-        name: dict[str, Any] = {
-            "ha": "right",
-            "va": "center",
-            "fontweight": weight,
-        }
+        k = self.k_values[level]
         ax.text(
             -0.02,
             -level,
             f"k = {k}",
             color=INK,
             fontsize=9.5,
-            **name,
+            ha="right",
+            va="center",
+            fontweight="bold" if k == self.n_clusters else "normal",
         )
 
 
 def _in_order(sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Return evenly spread places in the order of the mean places of linked nodes."""
     wished = sums / np.maximum(totals, 1)
-    ranks = np.argsort(np.argsort(wished, kind="stable"), kind="stable")
-    return (ranks + 1) / (len(wished) + 1)
+    return rankdata(wished, method="ordinal") / (len(wished) + 1)

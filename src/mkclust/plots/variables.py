@@ -14,14 +14,12 @@ from mkclust.plots.style import (
     PALETTE,
     UNKNOWN_COLOR,
     Display,
+    set_frame,
     set_titles,
     shorten,
     title_of,
 )
 from mkclust.unknown import known_first, means_unknown
-
-# Shades of the levels of a category, from the first to the last.
-LIGHTEST, DARKEST = 0.88, 0.25
 
 
 @dataclass(eq=False, kw_only=True)
@@ -71,11 +69,10 @@ class VariableDisplay(Display):
         known = values.notna().to_numpy() & (labels >= 0)
         self.values = values[known]
         self.labels = labels[known]
-        is_numeric = pd.api.types.is_numeric_dtype(values)
-        self.is_number = is_numeric and values.nunique() > 2
+        self.is_number = pd.api.types.is_numeric_dtype(values) and values.nunique() > 2
         if self.is_number:
-            quartiles = self.values.groupby(self.labels).quantile([0.25, 0.5, 0.75])
-            self.table = quartiles.unstack()
+            by_cluster = self.values.groupby(self.labels)
+            self.table = by_cluster.quantile([0.25, 0.5, 0.75]).unstack()
         else:
             table = pd.crosstab(self.labels, self.values.to_numpy(), normalize="index")
             table = table.rename_axis(index=None, columns=None)
@@ -88,38 +85,31 @@ class VariableDisplay(Display):
         """Return the medians, or that bars are shares, in words."""
         if not self.is_number:
             return f"Shares of {self.name} in each cluster."
-        medians = [
+        medians = ", ".join(
             f"{middle:.3g} in {title_of(cluster, self.names)}"
             for cluster, middle in self.table[0.5].items()
-        ]
-        return f"Median {self.name}: {', '.join(medians)}."
+        )
+        return f"Median {self.name}: {medians}."
 
     def _draw(self, ax: Any) -> None:
         """Draw boxes or bars of every cluster."""
-        clusters = self.table.index.tolist()
+        titles = [title_of(cluster, self.names, 10) for cluster in self.table.index]
         if self.is_number:
-            self._draw_boxes(ax, clusters)
+            self._draw_boxes(ax)
         else:
             self._draw_bars(ax)
-        titles = [title_of(cluster, self.names, 10) for cluster in clusters]
-        ax.set_xticks(range(len(clusters)), titles, parse_math=False)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["bottom", "left"]].set_color(FAINT)
-        ax.tick_params(labelsize=8, color=FAINT)
+        ax.set_xticks(range(len(titles)), titles, parse_math=False)
+        set_frame(ax)
+        ax.tick_params(labelsize=8)
         if max(map(len, titles), default=0) > 4:
             ax.tick_params(axis="x", rotation=30)
-        title = shorten(self.name)
-        if self.note:
-            title = f"{title}\n{self.note}"
-        set_titles(ax, title)
+        set_titles(ax, f"{shorten(self.name)}\n{self.note}".strip())
         ax.title.set(fontsize=9.5, parse_math=False)
 
-    def _draw_boxes(self, ax: Any, clusters: Sequence[int]) -> None:
+    def _draw_boxes(self, ax: Any) -> None:
         """Draw a box for each cluster, with its samples as dots."""
         rng = np.random.default_rng(0)
-        # Of more samples in a cluster, so many are drawn as dots.
-        most_dots = 80
-        for place, cluster in enumerate(clusters):
+        for place, cluster in enumerate(self.table.index):
             own = self.values[self.labels == cluster].to_numpy(float)
             color = PALETTE[cluster % len(PALETTE)]
             ax.boxplot(
@@ -132,7 +122,8 @@ class VariableDisplay(Display):
                 whiskerprops={"color": FAINT},
                 capprops={"color": FAINT},
             )
-            dots = rng.permutation(own)[:most_dots]
+            # More dots would cover each other.
+            dots = rng.permutation(own)[:80]
             offsets = place + rng.uniform(-0.22, 0.22, size=len(dots))
             ax.scatter(offsets, dots, 5, color, alpha=0.5, linewidths=0)
 
@@ -140,17 +131,28 @@ class VariableDisplay(Display):
         """Draw the shares of the levels in each cluster, one on the other."""
         import matplotlib
 
-        places = np.arange(len(self.table))
-        below = np.zeros(len(self.table))
-        levels = list(self.table)
-        n_known = sum(not means_unknown(level) for level in levels)
-        shades = np.linspace(1 - LIGHTEST, 1 - DARKEST, max(n_known, 2))
+        n_known = sum(not means_unknown(level) for level in self.table)
+        # From light to dark, neither white nor black.
+        shades = np.linspace(0.12, 0.75, max(n_known, 2))
         colors = [*matplotlib.colormaps["Blues"](shades)[:n_known]]
-        colors += [UNKNOWN_COLOR] * (len(levels) - n_known)
-        for level, color in zip(levels, colors, strict=True):
-            shares = self.table[level].to_numpy()
-            ax.bar(places, shares, 0.75, below, color=color, label=shorten(level, 16))
-            below += shares
+        colors += [UNKNOWN_COLOR] * (len(self.table.columns) - n_known)
+        below = np.zeros(len(self.table))
+        for level, color in zip(self.table, colors, strict=True):
+            ax.bar(
+                range(len(below)),
+                self.table[level],
+                width=0.75,
+                bottom=below,
+                color=color,
+                label=shorten(level, 16),
+            )
+            below += self.table[level].to_numpy()
         ax.set_ylim(0, 1)
-        order: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        ax.legend(fontsize=7.5, frameon=False, handlelength=0.9, reverse=True, **order)
+        ax.legend(
+            fontsize=7.5,
+            frameon=False,
+            handlelength=0.9,
+            reverse=True,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )

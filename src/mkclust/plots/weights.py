@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from mkclust.plots.model import FittedModel, noun_of_kernels
 from mkclust.plots.style import (
     BLUE,
     INK,
     ORANGE,
     Display,
+    FittedModel,
     format_range,
+    noun_of_kernels,
     set_titles,
     shorten,
 )
@@ -65,37 +66,34 @@ class KernelWeightsDisplay(Display):
 
     @classmethod
     def _read(cls, model: FittedModel, X: Any, **options: Any) -> dict[str, Any]:
-        learned = {"weights": model.weights_, "alignments": model.alignments_}
-        note = getattr(model, "WEIGHT_MEANING", "")
-        words = {"note": note, "noun": noun_of_kernels(model)}
-        return {"kernel_names": model.kernel_names_, **learned, **words, **options}
+        return {
+            "kernel_names": model.kernel_names_,
+            "weights": model.weights_,
+            "alignments": model.alignments_,
+            "note": getattr(model, "WEIGHT_MEANING", ""),
+            "noun": noun_of_kernels(model),
+            **options,
+        }
 
     def _size(self) -> tuple[float, float]:
-        n_bars = min(len(self.weights), MAX_NAMED)
-        return 6.2, max(2.8, 0.21 * n_bars + 1.5)
+        return 6.2, max(2.8, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
 
     def _words(self) -> str:
         """Return which view has the largest weight, in words."""
         largest = np.nanmax(self.weights)
         is_largest = largest - self.weights < 5e-4
         holders = np.asarray(self.kernel_names, object)[is_largest]
+        words = f"The largest weight, {largest:.3f}, is that of {join_words(holders)}."
         known = self.alignments[np.isfinite(self.alignments)]
-        run = ""
         if len(known):
-            run = f" Alignments: {format_range(known)}."
-
-        return (
-            f"The largest weight, {largest:.3f}, is that of {join_words(holders)}.{run}"
-        )
+            words += f" Alignments: {format_range(known)}."
+        return words
 
     def _draw(self, ax: Any) -> None:
         """Draw a bar to the left for every weight, one to the right for alignments."""
         m = len(self.weights)
         rows = np.arange(m)
-        size = 7.5
-        if m <= 16:
-            size = 9
-
+        size = 9 if m <= 16 else 7.5
         every = -(-m // MAX_NAMED)
         # Both sides have the same width, so that small weights (1/m on average) stay
         # visible.
@@ -103,8 +101,7 @@ class KernelWeightsDisplay(Display):
             (self.weights, np.nanmax(self.weights), ORANGE, -1, 3),
             (self.alignments, 1.0, BLUE, 1, 2),
         ):
-            shares = np.nan_to_num(values / (top or 1))
-            ends = side * np.clip(shares, 0, 1)
+            ends = side * np.clip(np.nan_to_num(values / (top or 1)), 0, 1)
             ax.barh(rows, ends, height=0.68, color=color)
             for row in rows[::every]:
                 ax.annotate(
@@ -131,5 +128,8 @@ class KernelWeightsDisplay(Display):
         ax.xaxis.tick_top()
         ax.tick_params(axis="x", length=0, labelsize=10)
         ax.spines[:].set_visible(False)
-        note = "\n".join(wrap(self.note, 70))
-        set_titles(ax, f"Weights and alignments of the {self.noun}s", note)
+        set_titles(
+            ax,
+            f"Weights and alignments of the {self.noun}s",
+            fill(self.note, 70),
+        )

@@ -31,9 +31,7 @@ from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM, AverageKKM
 from mkclust.metrics import agreement_of_labels, scores
-from mkclust.plots.model import noun_of_kernels
-from mkclust.plots.sampling import sample_clusters
-from mkclust.plots.style import names_of
+from mkclust.plots.style import names_of, noun_of_kernels, sample_clusters
 
 # Entries of kernels for one of several refits, with the slowness of the method.
 MAX_REFITTED = 1.6e7
