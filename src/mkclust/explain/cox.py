@@ -36,31 +36,28 @@ class _Likelihood:
         self.columns = columns[order]
         self.times = times[order]
         self.events = np.flatnonzero(is_event[order])
-        times_of_events = self.times[self.events]
-        ends = np.searchsorted(-self.times, -times_of_events, side="right")
+        ends = np.searchsorted(-self.times, -self.times[self.events], side="right")
         self.at_risk = ends - 1
         # Efron: the j-th of d events at one time counts these with a weight of 1 - j/d.
         _, self.step, sizes = np.unique(
             self.times[self.events], return_inverse=True, return_counts=True
         )
-        after = np.cumsum(sizes[::-1])[:-1]
-        firsts = np.r_[0, after][::-1]
-        numbers = np.arange(len(self.events))
-        place = numbers - firsts[self.step]
+        firsts = np.r_[0, np.cumsum(sizes[::-1])[:-1]][::-1]
+        place = np.arange(len(self.events)) - firsts[self.step]
         self.left_out = place / sizes[self.step]
 
     def at(self, coefficients: Float) -> tuple[float, Float, Float]:
         """Return the log-likelihood, its gradient, and minus its second derivative."""
         x = self.columns
         scores = x @ coefficients
-        risks = np.exp(scores - scores.max())
+        scores -= scores.max()
+        risks = np.exp(scores)
         zeroth = self._sums(risks)
         first = self._sums(risks[:, None] * x)
         second = self._sums(risks[:, None, None] * x[:, :, None] * x[:, None, :])
 
         means = first / zeroth[:, None]
-        largest = scores.max()
-        value = (scores - largest)[self.events].sum() - np.log(zeroth).sum()
+        value = scores[self.events].sum() - np.log(zeroth).sum()
         gradient = (x[self.events] - means).sum(axis=0)
         expected = (second / zeroth[:, None, None]).sum(axis=0)
         information = expected - means.T @ means
@@ -69,12 +66,9 @@ class _Likelihood:
     def _sums(self, values: Float) -> Float:
         """Return the sums at every event, of those at risk without ties so far."""
         at_risk = np.cumsum(values, axis=0)[self.at_risk]
-        shape_of_tied = (self.step.max() + 1, *values.shape[1:])
-        tied = np.zeros(shape_of_tied)
+        tied = np.zeros((self.step.max() + 1, *values.shape[1:]))
         np.add.at(tied, self.step, values[self.events])
-        shape = (-1,) + (1,) * (values.ndim - 1)
-        left = self.left_out.reshape(shape)
-        return at_risk - left * tied[self.step]
+        return at_risk - (self.left_out * tied[self.step].T).T
 
 
 def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> CoxFit:
@@ -82,15 +76,13 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
     spread = columns.std(axis=0)
     if not events.any():
         raise ValueError("there are no events")
-    pairs = zip(names, spread, strict=True)
-    constant = [name for name, each in pairs if not each > 0]
-    if constant:
+    constant = np.array(names)[spread == 0]
+    if len(constant):
         raise ValueError(f"{join_words(constant)}: constant among these samples")
     standard = (columns - columns.mean(axis=0)) / spread
 
     # Singular values of standardized columns below this share of the largest are zero.
-    rank_tolerance = 1e-8
-    if np.linalg.matrix_rank(standard, rtol=rank_tolerance) < len(names):
+    if np.linalg.matrix_rank(standard, rtol=1e-8) < len(names):
         raise ValueError(
             f"{join_words(names)}: one of them follows from the others; leave it out"
         )
@@ -99,8 +91,7 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
     value, gradient, information = likelihood.at(found)
 
     # Newton's steps: the likelihood is concave, so that a few are enough.
-    max_steps = 60
-    for _ in range(max_steps):
+    for _ in range(60):
         step = np.linalg.pinv(information, hermitian=True) @ gradient
         new = likelihood.at(found + step)
         while not new[0] >= value - TOLERANCE * abs(value):
@@ -113,12 +104,10 @@ def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> Co
             break
     eigenvalues, directions = np.linalg.eigh(information)
     if eigenvalues[0] < INFINITE_ERROR**-2:
-        strongest = int(np.abs(directions[:, 0]).argmax())
-        name = names[strongest]
+        name = names[np.abs(directions[:, 0]).argmax()]
         raise ValueError(
             f"{name}: its hazard ratio is not finite, because events happen on one "
             "side of it only; merge its levels, or leave it out"
         )
-    covariance = np.linalg.inv(information)
-    scales = np.outer(spread, spread)
-    return CoxFit(found / spread, covariance / scales, value)
+    covariance = np.linalg.inv(information) / np.outer(spread, spread)
+    return CoxFit(found / spread, covariance, value)

@@ -10,14 +10,12 @@ from pandas.api.types import is_integer_dtype
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data import Samples
-from mkclust.data.id_columns import looks_like_an_id
 from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
 from mkclust.explain.id_of_rows import with_ids
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.text import join_words
-from mkclust.types import Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +51,15 @@ class AlignedTable:
         n_levels = sum(counts)
         return int(np.isnan(numbers).sum() + n_levels)
 
-    def column(self, place: int) -> Float:
-        """Return a column of numbers."""
-        values = self.numbers[:, [place]]
+    def column(self, name: str) -> pd.Series:
+        """Return a column of numbers, whole ones as such, or a category."""
+        if name not in self.columns:
+            return pd.Series(dict(self.categories)[name])
+        values = self.numbers[:, [self.columns.index(name)]]
         if issparse(values):
             values = values.toarray()
-        return np.asarray(values, dtype=float)[:, 0]
-
-    def is_id(self, name: str) -> bool:
-        """Return whether a column looks like ids of the samples."""
-        categories = dict(self.categories)
-        if name in categories:
-            return looks_like_an_id(name, categories[name])
-
-        values = self.column(self.columns.index(name))
-        if name in self.whole and np.isfinite(values).all():
-            return looks_like_an_id(name, values.astype(np.int64))
-        return looks_like_an_id(name, values)
+        column = pd.Series(np.asarray(values, dtype=float)[:, 0])
+        return column.astype("Int64") if name in self.whole else column
 
 
 def read_tables(
