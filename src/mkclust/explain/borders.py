@@ -33,9 +33,9 @@ class Borders(NamedTuple):
         """How likely a continuum is to have as few samples at borders."""
         odds = self.sparse * (0.5 - BORDER) / CORE
         total = self.n_between + self.n_within
-        return (
-            float(binom.cdf(self.n_between, total, odds / (1 + odds))) if total else 1.0
-        )
+        if total == 0:
+            return 1.0
+        return float(binom.cdf(self.n_between, total, odds / (1 + odds)))
 
 
 def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
@@ -47,49 +47,37 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     """
     labels = np.unique(labels, return_inverse=True)[1]
     k = int(labels.max()) + 1
-    means = [points[labels == c].mean(axis=0) for c in range(k)]
-    centers = np.array(means)
-    squares, apart = (
-        cdist(points, centers, "sqeuclidean"),
-        cdist(centers, centers, "sqeuclidean"),
-    )
+    centers = np.array([points[labels == c].mean(axis=0) for c in range(k)])
+    squares = cdist(points, centers, "sqeuclidean")
+    apart = cdist(centers, centers, "sqeuclidean")
     apart[apart == 0] = np.inf  # of every center to itself
-    own = np.take_along_axis(squares, labels[:, None], axis=1)
-    gained = own - squares
+    gained = np.take_along_axis(squares, labels[:, None], axis=1) - squares
     positions = np.where(
         np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels])
     )
-    neighbors, position = positions.argmax(axis=1), positions.max(axis=1)
-
-    # Positions of samples at the very center are zero up to this.
-    rounding = 1e-6
-    near = (position >= -rounding) & (position < CORE)
+    neighbors = positions.argmax(axis=1)
+    position = positions.max(axis=1)
+    # Positions of samples at the very center are zero up to rounding.
+    near = (position >= -1e-6) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
-    pairs = (labels[near], neighbors[near])
-    np.add.at(cores, pairs, 1)
+    np.add.at(cores, (labels[near], neighbors[near]), 1)
     # Every pair of clusters counts twice.
     n_within = int(np.minimum(cores, cores.T).sum())
     # How dense a border of a continuum is at least, in units of the sparser of the two
     # cores: 0.36 was the least on curves and surfaces of a thousand samples cut into
     # two or three parts, 0.53 for more parts. From the third on, each dimension of the
     # parts adds as much again.
-    least = 0.5
-    if k <= 3:
-        least = 0.35
-    offsets = points - centers[labels]
-    n_dimensions = _dimensions(offsets, labels)
-    sparse = least * max(1.0, n_dimensions - 1)
+    least = 0.35 if k <= 3 else 0.5
+    sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
     return Borders(int((position >= BORDER).sum()), n_within, sparse)
 
 
 def _dimensions(offsets: Float, labels: np.ndarray) -> float:
     """Return the mean number of directions of clusters, by their variances."""
     total = 0.0
-    for c in range(labels.max() + 1):
+    for size, c in zip(np.bincount(labels), np.unique(labels), strict=True):
         own = offsets[labels == c]
         scatter = own.T @ own
         squares = np.square(scatter).sum()
-        total += np.sum(labels == c) * (
-            np.trace(scatter) ** 2 / squares if squares > 0 else 1.0
-        )
+        total += size * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
     return float(total / len(labels))

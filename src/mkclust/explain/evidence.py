@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -75,8 +74,9 @@ class EvidenceOfClusters:
 
     def summary(self) -> str:
         """Return the reasons in sentences."""
-        cloud = f"p {self.p_text(self.p_cloud)}"
-        shuffled = f"p {self.p_text(self.p_shuffled)}"
+        cloud, shuffled = (
+            f"p {self.p_text(value)}" for value in (self.p_cloud, self.p_shuffled)
+        )
         limit = f"the limit is {self.level:g}"
         if self.p_cloud > self.level:
             return (
@@ -119,57 +119,47 @@ class Clusterings(NamedTuple):
 
     def coordinates(self, n_clusters: int) -> Float:
         """Return the samples by the kernel's own distances, (n, k - 1)."""
-        found = self.eigenvalues[: n_clusters - 1]
-        leading = np.maximum(found, 0)
-        directions = self.vectors[:, : n_clusters - 1]
-        return directions * np.sqrt(leading)
+        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
+        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
 def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
     """Cluster samples by k - 1 leading eigenvectors of a centered kernel."""
     with one_thread_if_small(len(K)):
-        # Relative error of the sum of the leading eigenvalues.
-        tolerance = 1e-4
-        found = relax(DenseKernel(K), max(k_values), tol=tolerance)
-        values, V = found.eigenvalues, found.vectors
-        # Directions that the kernel does not have carry no information. Eigenvalues
-        # below this share of the largest are rounding: the kernel has a lower rank.
-        rank_tolerance = 1e-10
-        largest = max(values[0], 0)
-        known = V * (values > rank_tolerance * largest)
+        # A relative error of 1e-4 of the sum of the leading eigenvalues is enough.
+        found = relax(DenseKernel(K), max(k_values), tol=1e-4)
+        values = found.eigenvalues
+        V = found.vectors
+        # Directions that the kernel does not have carry no information: eigenvalues
+        # below this share of the largest are rounding.
+        known = V * (values > 1e-10 * max(values[0], 0))
         # In units in which rounding is the same for any number of samples.
         points = [np.sqrt(len(K)) * known[:, : k - 1] for k in k_values]
         tight = k_means_for_all(points, k_values)
-    pairs = zip(points, tight, strict=True)
-    silhouettes = np.array([silhouette(*pair) for pair in pairs])
+    silhouettes = np.array(list(map(silhouette, points, tight)))
     return Clusterings(silhouettes, [each.labels for each in tight], V, values)
 
 
 def silhouette(points: Float, found: Tight) -> float:
     """Return the mean silhouette by centers, zero if a cluster is empty."""
-    labels, centers = found.labels, found.centers
-    sizes = np.bincount(labels, minlength=len(centers))
-    if len(centers) < 2 or sizes.min() == 0:
+    labels = found.labels
+    sizes = np.bincount(labels, minlength=len(found.centers))
+    if len(sizes) < 2 or sizes.min() == 0:
         return 0.0
-    distances = cdist(points, centers)
+    distances = cdist(points, found.centers)
     own, nearest = own_and_nearest(distances, labels)
-    # Centers nearer than this share of the longest distance are the same, apart from
-    # rounding.
-    same_center = 1e-6
-    if nearest.min() <= same_center * distances.max():
+    # Centers nearer than this share of the longest distance are the same.
+    if nearest.min() <= 1e-6 * distances.max():
         return 0.0
-    of_samples = np.where(sizes[labels] > 1, (nearest - own) / nearest, 0)
-    return float(of_samples.mean())
+    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
 
 
 def numbers_to_test(k_values: list[int]) -> list[int]:
     """Return the numbers that are tested, evenly spread by their ratios."""
     kept = k_values[:1]
-    # Every number that is tested is at least this multiple of the one before: numbers
-    # near each other are as clear.
-    step = 1.3
+    # Numbers near each other are as clear.
     for k in k_values:
-        if k >= step * kept[-1]:
+        if k >= 1.3 * kept[-1]:
             kept.append(k)
     return kept
 
@@ -196,16 +186,17 @@ def find_evidence(
     observed = cluster_kernel(K, numbers).silhouettes
     null = NullDraws(samples, model, shares)
 
-    def compare(draw_kernel: Callable[[], Float]) -> float:
-        """Return the p-value of the samples among draws without clusters."""
-        return compare_with_draws(observed, draw_kernel, numbers, n_draws)
-
-    p_cloud = compare(partial(null.cloud, rng))
+    p_cloud = compare_with_draws(observed, lambda: null.cloud(rng), numbers, n_draws)
     p_shuffled = float("nan")
     if null.n_views > 1:
         p_shuffled = 1.0
         if p_cloud <= level:
-            p_shuffled = max(compare(partial(null.shuffled, rng)), p_agreement)
+            p_shuffled = max(
+                p_agreement,
+                compare_with_draws(
+                    observed, lambda: null.shuffled(rng), numbers, n_draws
+                ),
+            )
 
     found = cluster_kernel(K, [n_clusters])
     borders = count_at_borders(found.coordinates(n_clusters), found.labels[0])
@@ -233,16 +224,14 @@ def compare_with_draws(
 ) -> float:
     """Return the p-value of silhouettes among those of draws without clusters."""
     drawn: list[Float] = []
-    # If this share of the first draws shows clearer clusters, the others are not worth
-    # the time.
-    first_draws = 19
-    hopeless = 0.2
-    for count in (min(first_draws, n_draws), n_draws):
+    # If a fifth of the first draws shows clearer clusters, the others are not worth the
+    # time.
+    for count in (min(19, n_draws), n_draws):
         while len(drawn) < count:
             tell(len(drawn), n_draws)
             drawn.append(cluster_kernel(draw_kernel(), k_values).silhouettes)
         p_value = rank_p_value(observed, np.array(drawn))
-        if p_value > hopeless:
+        if p_value > 0.2:
             break
     return p_value
 
@@ -252,8 +241,6 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
     # All are standardized together, so that the data are treated as any of the draws.
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
-    offsets = everything - everything.mean(axis=0)
     divisors = np.where(deviations > 0, deviations, 1)
-    standardized = offsets / divisors
-    largest = standardized.max(axis=1)
+    largest = ((everything - everything.mean(axis=0)) / divisors).max(axis=1)
     return float(np.mean(largest >= largest[0]))

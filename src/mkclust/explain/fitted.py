@@ -25,9 +25,7 @@ def check_fitted(model: MultipleKernelClusterer) -> None:
 def fitted_index(model: MultipleKernelClusterer) -> Any:
     """Return the index of the samples of a fit, for arrays their number."""
     index = training_index(model)
-    if index is None:
-        return len(model.labels_)
-    return index
+    return len(model.labels_) if index is None else index
 
 
 def kernel_source(
@@ -54,15 +52,13 @@ def samples_of_views(model: MultipleKernelClusterer) -> dict[str, np.ndarray]:
     if observed is None:
         return {}
     names = getattr(model, "view_names_in_", model.kernel_names_)
-    numbered = enumerate(names)
-    return {name: np.flatnonzero(observed[:, v]) for v, name in numbered}
+    return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
 
 
 def unfitted_copy(model: MultipleKernelClusterer) -> MultipleKernelClusterer:
     """Return a copy to fit on views as they were understood, with an integer seed."""
     # Seeds that change from call to call would also change the clusters.
-    seed = integer_seed(model)
-    copy = clone(model).set_params(views=None, random_state=seed)
+    copy = clone(model).set_params(views=None, random_state=integer_seed(model))
     if hasattr(model, "labels_"):
         copy.set_params(n_clusters=model.n_clusters_)
     return copy
@@ -71,6 +67,4 @@ def unfitted_copy(model: MultipleKernelClusterer) -> MultipleKernelClusterer:
 def integer_seed(model: MultipleKernelClusterer) -> int:
     """Return the model's seed, or zero if it is not an integer."""
     seed = model.random_state
-    if isinstance(seed, numbers.Integral):
-        return int(seed)
-    return 0
+    return int(seed) if isinstance(seed, numbers.Integral) else 0

@@ -25,9 +25,9 @@ class Parts:
         if is_approximated(model):
             kernels = default_bank(True, "gaussian")
 
-        expected = expected_input(kernels)
-        options = model.table_options
-        self.samples = read_samples(X, expected=expected, options=options)
+        self.samples = read_samples(
+            X, expected=expected_input(kernels), options=model.table_options
+        )
         self.n_samples = self.samples.n_samples
         self.kernels: Any = "precomputed"  # for parts: the kinds of views are fixed
         self._pairs: list[str] = []  # the views whose columns are samples
@@ -45,8 +45,9 @@ class Parts:
             if seen is not None:
                 fitted = fitted.take(seen)
             bank = with_rules_by_name(bank, fitted)
-            rules = bank.rules.items()
-            self._pairs = [name for name, rule in rules if RULES[rule.kernel].of_pairs]
+            self._pairs = [
+                name for name, rule in bank.rules.items() if RULES[rule.kernel].of_pairs
+            ]
         self.kernels = bank
 
     def take(self, rows: np.ndarray) -> Samples:
@@ -62,14 +63,13 @@ class Parts:
                 place = self.samples.names.index(name)
                 observed = np.flatnonzero(~missing[:, place])
             columns = np.flatnonzero(np.isin(observed, rows))
-            parts[name] = select(
-                check_view(parts[name], f"View {name!r}"), columns, axis=1
-            )
+            view = check_view(parts[name], f"View {name!r}")
+            parts[name] = select(view, columns, axis=1)
         return replace(taken, parts=tuple(parts.values()))
 
     def unfitted(self, model: MultipleKernelClusterer) -> MultipleKernelClusterer:
         """Return a copy of a model to fit on parts, with an integer seed."""
         copy = unfitted_copy(model)
-        if is_approximated(model):
-            return copy
-        return copy.set_params(kernels=self.kernels, scale="auto")  # a bank has its own
+        if not is_approximated(model):
+            copy.set_params(kernels=self.kernels, scale="auto")  # a bank has its own
+        return copy
