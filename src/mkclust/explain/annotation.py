@@ -103,14 +103,14 @@ class Annotation:
         """
         return p_of_permutations(value, self.n_permutations, sign)
 
-    def adjusted_text(self, value: float) -> str:
-        """Return an adjusted p-value, as a bound if it is one."""
+    def adjusted_text(self, value: float, sign: str = "") -> str:
+        """Return an adjusted p-value after a sign, as a bound if it is one."""
         floor = 1 / (1 + self.n_permutations)
         if value < (1 - ROUNDING) * floor:
-            return p_text(value)
+            return p_text(value, sign)
         is_least = np.isclose(self.table["p_value"], floor)
         least = self.table.loc[is_least, "p_adjusted"].max()
-        return p_of_draws(value, np.nan_to_num(least))
+        return p_of_draws(value, np.nan_to_num(least), sign)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
@@ -171,22 +171,18 @@ class Annotation:
         if variable not in self.values:
             near = did_you_mean(variable, [*self.survival, *self.values])
             raise ValueError(f"there is no variable {variable!r}{near}")
+        p_adjusted = self.table.set_index("variable")["p_adjusted"]
+        note = ""
+        if p_adjusted.get(variable, np.nan) >= 0:
+            note = f"adjusted p {self.adjusted_text(p_adjusted[variable], '= ')}"
         display = VariableDisplay(
             values=self.values[variable],
             labels=self.clusters,
             name=variable,
             names=self.names,
-            note=self._note(variable),
+            note=note,
         )
         return display.plot(ax)
-
-    def _note(self, variable: str) -> str:
-        """Return the adjusted p-value of a variable, "" if there is none."""
-        value = self.table.set_index("variable")["p_adjusted"].get(variable, np.nan)
-        if np.isnan(value):
-            return ""
-        text = self.adjusted_text(value)
-        return f"adjusted p {text}" if text.startswith("<") else f"adjusted p = {text}"
 
     def about_survival(self, name: str) -> list[str]:
         """Return in sentences how clusters differ in survival."""

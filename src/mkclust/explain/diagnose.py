@@ -15,12 +15,12 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
 from mkclust.explain.fitted import (
+    Parts,
     check_fitted,
     features_of,
     integer_seed,
     unfitted_copy,
 )
-from mkclust.explain.parts import Parts
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import inverse
 from mkclust.fit.missingness import Missingness

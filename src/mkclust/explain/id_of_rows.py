@@ -94,7 +94,7 @@ def _use(column: pd.Series, index: Any) -> str:
     some if they all differ and all ids of the fit are among them, and else as none.
     """
     different = pd.Index(column.dropna().unique())
-    n_shared = len(_shared(different, index)) if len(different) else 0
+    n_shared = len(_shared(different, index))
     if n_shared == 0:
         return "none"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mkclust.exceptions import silence
 from mkclust.explain.evidence import EvidenceOfClusters, find_evidence
-from mkclust.explain.parts import Parts
+from mkclust.explain.fitted import Parts
 from mkclust.explain.stability import draw, seeded
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.steps import MOST_WRITTEN

@@ -10,8 +10,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.exceptions import silence
 from mkclust.explain.clarity import DEPENDS, Clarity, Vary
-from mkclust.explain.fitted import check_fitted
-from mkclust.explain.parts import Parts
+from mkclust.explain.fitted import Parts, check_fitted
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import known_again
 from mkclust.linalg import to_host

@@ -13,13 +13,12 @@ from mkclust.explain.annotate import Annotation, annotate
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
+from mkclust.explain.fitted import Parts, check_fitted, fitted_index, samples_of_views
 from mkclust.explain.number_of_clusters import (
     NumberOfClusters,
     options_of,
     suggest_n_clusters,
 )
-from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables

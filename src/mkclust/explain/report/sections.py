@@ -60,7 +60,12 @@ def _clusters(data: ReportData) -> Iterator[Block]:
     total = max(int(data.known.sum()), 1)
     columns = [
         Column("Cluster", data.titles),
-        Column("Samples", sizes, ",d", bars=sizes / max(sizes.max(), 1)),
+        Column(
+            "Samples",
+            sizes,
+            ",d",
+            bars=sizes / max(sizes.max(), 1),
+        ),
         Column("Percent", 100 * sizes / total, ".1f"),
     ]
     if data.clarity.separation is not None:
@@ -69,11 +74,27 @@ def _clusters(data: ReportData) -> Iterator[Block]:
             "cluster; high for a cloud that is cut, too"
         )
         means = clusters["mean"]
-        columns.append(Column("Silhouette", means, ".2f", meaning, means.clip(0, 1)))
+        columns.append(
+            Column(
+                "Silhouette",
+                means,
+                ".2f",
+                meaning,
+                means.clip(0, 1),
+            )
+        )
     if data.stability is not None:
         stable = data.stability.clusters
         meaning = "share of the refits in which its samples stay in it"
-        columns.append(Column("Stability", stable, ".2f", meaning, stable))
+        columns.append(
+            Column(
+                "Stability",
+                stable,
+                ".2f",
+                meaning,
+                stable,
+            )
+        )
     if data.description is not None:
         # Two features of each of three views have room.
         n_features = 2 if data.description.table["view"].nunique() <= 3 else 1
@@ -94,15 +115,16 @@ def _clusters(data: ReportData) -> Iterator[Block]:
 
 def _labels_csv(data: ReportData) -> str:
     """Return ids and clusters as a table, in base64."""
-    table = pd.DataFrame({"id": data.ids, "cluster": data.labels})
+    ids = [spreadsheet_text(name) for name in data.ids]
+    table = pd.DataFrame({"id": ids, "cluster": data.labels})
     if data.names is not None:
-        table["name"] = table["cluster"].map(dict(enumerate(data.names)))
+        names = dict(enumerate(map(spreadsheet_text, data.names)))
+        table["name"] = table["cluster"].map(names)
     # Quotes around all ids: some versions of Python leave a carriage return without
     # them.
-    written = table.map(
-        lambda value: spreadsheet_text(value) if isinstance(value, str) else value
-    ).to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    return base64.b64encode(written.encode("utf-8", "backslashreplace")).decode()
+    quoting = csv.QUOTE_NONNUMERIC
+    text = table.to_csv(index=False, lineterminator="\n", quoting=quoting)
+    return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode()
 
 
 def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
@@ -127,7 +149,12 @@ def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         Column("Cluster", [data.titles[row.cluster] for row in effects]),
         Column("View", [row.view for row in effects]),
         Column("Feature", [row.feature for row in effects]),
-        Column("Effect", [row.effect for row in effects], "+.2f", difference),
+        Column(
+            "Effect",
+            [row.effect for row in effects],
+            "+.2f",
+            difference,
+        ),
         Column("Inside", [row.mean_in for row in effects], ".4g"),
         Column("Outside", [row.mean_out for row in effects], ".4g"),
         Column("Missing", [row.n_missing for row in effects], ",d"),
@@ -206,7 +233,12 @@ def _details_of_variables(found: Annotation) -> Iterator[Block]:
             Column("Other", pairs["other"]),
             Column("Statistic", pairs["statistic"], ".3g"),
             Column("p-value", pairs["p_value"], p_text),
-            Column("Adjusted p", pairs["p_adjusted"], p_text, "for all pairs, by Holm"),
+            Column(
+                "Adjusted p",
+                pairs["p_adjusted"],
+                p_text,
+                "for all pairs, by Holm",
+            ),
         ]
         if len(pairs):
             yield Block("table", columns, f"Survival of two clusters ({name})")
@@ -228,10 +260,30 @@ def _classes(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     percent = 100 * found.T
     columns = [
         Column("Clusters of", percent.index),
-        Column("ACC", percent["acc"], ".1f", "percent in the cluster of their class"),
-        Column("NMI", percent["nmi"], ".1f", "mutual information, in percent"),
-        Column("Purity", percent["purity"], ".1f", "percent in their cluster's class"),
-        Column("ARI", percent["ari"], ".1f", "adjusted Rand index, in percent"),
+        Column(
+            "ACC",
+            percent["acc"],
+            ".1f",
+            "percent in the cluster of their class",
+        ),
+        Column(
+            "NMI",
+            percent["nmi"],
+            ".1f",
+            "mutual information, in percent",
+        ),
+        Column(
+            "Purity",
+            percent["purity"],
+            ".1f",
+            "percent in their cluster's class",
+        ),
+        Column(
+            "ARI",
+            percent["ari"],
+            ".1f",
+            "adjusted Rand index, in percent",
+        ),
     ]
     table = Block("table", columns, "Scores against the given classes")
     yield Block("row", [[pictures["classes"]], [table]])
@@ -247,11 +299,36 @@ def _numbers(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     tight = "how near samples are to the centers of their clusters, from 0 to 1"
     columns = [
         Column("Clusters", found.k_values, "d"),
-        Column("Score", found.scores, ".2f", "the next three, each from 0 to 1, added"),
-        Column("Eigengap", found.eigengaps, ".3f", "drop of the graph's eigenvalues"),
-        Column("Tightness", found.tightness, ".2f", tight),
-        Column("Agreement", found.agreements, ".2f", "ARI of clusters in two graphs"),
-        Column("Stability", found.stabilities, ".2f", "mean ARI of resamples"),
+        Column(
+            "Score",
+            found.scores,
+            ".2f",
+            "the next three, each from 0 to 1, added",
+        ),
+        Column(
+            "Eigengap",
+            found.eigengaps,
+            ".3f",
+            "drop of the graph's eigenvalues",
+        ),
+        Column(
+            "Tightness",
+            found.tightness,
+            ".2f",
+            tight,
+        ),
+        Column(
+            "Agreement",
+            found.agreements,
+            ".2f",
+            "ARI of clusters in two graphs",
+        ),
+        Column(
+            "Stability",
+            found.stabilities,
+            ".2f",
+            "mean ARI of resamples",
+        ),
     ]
     table = Block("table", columns, "Numbers of clusters")
     yield Block("fold", [table], "All numbers that were tried")
@@ -268,13 +345,32 @@ def _views(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     if not data.has_equal_weights:
         meaning = f"how much a kernel counts. {model.WEIGHT_MEANING.rstrip('.')}"
         columns.append(
-            Column("Weight", model.weights_, ".3f", meaning.replace("kernel", noun))
+            Column(
+                "Weight",
+                model.weights_,
+                ".3f",
+                meaning.replace("kernel", noun),
+            )
         )
     share = f"the share of the leading structure of a {noun} that is in the clusters"
-    columns.append(Column("Alignment", model.alignments_, ".2f", share))
+    columns.append(
+        Column(
+            "Alignment",
+            model.alignments_,
+            ".2f",
+            share,
+        )
+    )
     if hasattr(model, "approximation_error_"):
         missed = f"share of the {noun} that the features do not capture"
-        columns.append(Column("Missed", model.approximation_error_, ".3f", missed))
+        columns.append(
+            Column(
+                "Missed",
+                model.approximation_error_,
+                ".3f",
+                missed,
+            )
+        )
     if data.diagnosis is not None:
         table = data.diagnosis.table
         alone = f"ARI of the clusters of this {noun} alone with those above"
@@ -282,10 +378,30 @@ def _views(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         gap = "relative gap in its spectrum at the number of clusters"
         top = "share of its trace in its leading eigenvalues"
         columns += [
-            Column("Alone", table["agreement"], ".2f", alone),
-            Column("Without it", table["leave_one_out"], ".2f", without),
-            Column("Cluster gap", table["cluster_gap"], ".2f", gap),
-            Column("Top share", table["top_share"], ".2f", top),
+            Column(
+                "Alone",
+                table["agreement"],
+                ".2f",
+                alone,
+            ),
+            Column(
+                "Without it",
+                table["leave_one_out"],
+                ".2f",
+                without,
+            ),
+            Column(
+                "Cluster gap",
+                table["cluster_gap"],
+                ".2f",
+                gap,
+            ),
+            Column(
+                "Top share",
+                table["top_share"],
+                ".2f",
+                top,
+            ),
         ]
     blocks = [Block("table", columns, f"What each {noun} contributes")]
     agreement = data.agreement
@@ -326,8 +442,18 @@ def _table_of_agreement(agreement: Agreement) -> Block:
     columns = [
         Column("View", agreement.names),
         Column("Closest to", [agreement.names[q] for q in closest]),
-        Column("Shared", agreement.alignments[own, closest], ".3f", shared),
-        Column("Deviations", agreement.scores[own, closest], ".1f", chance),
+        Column(
+            "Shared",
+            agreement.alignments[own, closest],
+            ".3f",
+            shared,
+        ),
+        Column(
+            "Deviations",
+            agreement.scores[own, closest],
+            ".1f",
+            chance,
+        ),
         Column(
             "p-value",
             agreement.p_values[own, closest],
@@ -377,8 +503,18 @@ def _missing(data: ReportData) -> Iterator[Block]:
     columns = [
         Column("View", missing.view_names),
         Column("Observed", total - lacking, ",d"),
-        Column("Missing", lacking, ",d", bars=lacking / total),
-        Column("AMI", missing.view_agreements, ".2f", mutual),
+        Column(
+            "Missing",
+            lacking,
+            ",d",
+            bars=lacking / total,
+        ),
+        Column(
+            "AMI",
+            missing.view_agreements,
+            ".2f",
+            mutual,
+        ),
         Column("p-value", missing.view_p_values, missing.p_text),
     ]
     places = [[Block("table", columns, "Views with missing samples")]]
