@@ -171,7 +171,7 @@ MUTANTS = (
     ),
     Mutant(
         "border-test",
-        "explain/borders.py",
+        "explain/evidence.py",
         "binom.cdf(self.n_between, total",
         "binom.cdf(self.n_between - 1, total",
         "The number of samples at borders is not part of its own tail.",

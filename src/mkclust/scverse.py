@@ -1,7 +1,7 @@
 """Clusters of AnnData and MuData in the habit of ``scanpy.tl``."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,40 +109,30 @@ def cluster(
             f"resolution={resolution!r} finds the number of clusters, and n_clusters "
             f"is {n_clusters!r}: pass n_clusters='auto', or no resolution"
         )
+    known = [*AgreementKKM().get_params(), "use_rep", "layer", "key_added"]
+    for name in parameters:
+        if name not in known:
+            raise TypeError(
+                f"cluster has no parameter {name!r}{did_you_mean(name, known)}; it "
+                "changes data in place, and takes the parameters of AgreementKKM"
+            )
     read = _read(data, use_rep, layer)
-    views = {view.name: view.values for view in read}
-    _check_names(parameters)
+    views = {name: values for name, values, _ in read}
     options: dict[str, Any] = {"random_state": 0, "resolution": resolution}
-    options |= parameters
-    if _is_mudata(data):
-        options = {"join": "outer"} | options
-    if options.get("scale", "auto") == "auto":
-        options = {"kernels": {view.name: view.kernel for view in read}} | options
-    model = AgreementKKM(n_clusters, **options).fit(views)
+    if hasattr(data, "mod"):
+        options["join"] = "outer"
+    if parameters.get("scale", "auto") == "auto":
+        options["kernels"] = {name: kernel for name, _, kernel in read}
+    model = AgreementKKM(n_clusters, **options | parameters).fit(views)
     to_anndata(model, data, key_added, X=views)
-    if _is_mudata(data):
-        _write_into_modalities(data, key_added)
+    for part in getattr(data, "mod", {}).values():
+        part.obs[key_added] = data.obs[key_added].reindex(part.obs_names)
     return model
 
 
-def _check_names(parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters that there are none of, such as those of scanpy."""
-    known = AgreementKKM().get_params()
-    for name in parameters:
-        if name not in known:
-            hint = did_you_mean(name, [*known, "use_rep", "layer", "key_added"])
-            raise TypeError(
-                f"cluster has no parameter {name!r}{hint}; it changes data in place, "
-                "and takes the parameters of AgreementKKM"
-            )
-
-
-class _View(NamedTuple):
-    """One view of annotated data, and the kernel that suits it."""
-
-    name: str
-    values: Any  # AnnData of one matrix, or a frame
-    kernel: Any = "auto"
+# A view of annotated data: its name, AnnData of one matrix or a frame, and the kernel
+# that suits it.
+_View = tuple[str, Any, Any]
 
 
 def views_of(data: Any, *, use_rep: Any = None, layer: Any = None) -> dict[str, Any]:
@@ -160,7 +150,7 @@ def views_of(data: Any, *, use_rep: Any = None, layer: Any = None) -> dict[str, 
     dict of str to AnnData or data frame
         The views by name.
     """
-    return {view.name: view.values for view in _read(data, use_rep, layer)}
+    return {name: values for name, values, _ in _read(data, use_rep, layer)}
 
 
 def _read(data: Any, use_rep: Any, layer: Any) -> list[_View]:
@@ -171,40 +161,34 @@ def _read(data: Any, use_rep: Any, layer: Any) -> list[_View]:
             hint = "; mudata.MuData(data) makes one of a dict of AnnData"
         found = type(data).__name__
         raise TypeError(f"data is a {found}: pass AnnData or MuData{hint}")
-    if _is_mudata(data):
+    if hasattr(data, "mod"):
         return list(_views_of_modalities(data, use_rep, layer))
     if use_rep is None:
         return list(_views_of_matrix(data, MATRIX, layer))
-    if isinstance(use_rep, str):
-        use_rep = [use_rep]
     if not isinstance(use_rep, Mapping):
-        use_rep = {key: key for key in use_rep}
+        keys = [use_rep] if isinstance(use_rep, str) else use_rep
+        use_rep = {key: key for key in keys}
     return [
         _representation(data, name, key, layer, "data") for name, key in use_rep.items()
     ]
 
 
-def _is_mudata(data: Any) -> bool:
-    return hasattr(data, "mod")
-
-
 def _views_of_modalities(data: Any, use_rep: Any, layer: Any) -> Iterator[_View]:
     """Yield one view of every modality."""
-    choices = {"use_rep": use_rep, "layer": layer}
-    for what, choice in choices.items():
-        given = choice if isinstance(choice, Mapping) else {}
-        for name in given:
+    by_modality = {}
+    for what, choice in {"use_rep": use_rep, "layer": layer}.items():
+        if not isinstance(choice, Mapping):
+            choice = dict.fromkeys(data.mod, choice)
+        for name in choice:
             if name not in data.mod:
-                known = join_words(map(repr, data.mod))
                 raise ValueError(
                     f"{what} has the modality {name!r}{did_you_mean(name, data.mod)}, "
-                    f"and data has {known}: name one of these"
+                    f"and data has {join_words(map(repr, data.mod))}: name one of these"
                 )
+        by_modality[what] = choice
     for name, part in data.mod.items():
-        key, its_layer = (
-            choice.get(name) if isinstance(choice, Mapping) else choice
-            for choice in choices.values()
-        )
+        key = by_modality["use_rep"].get(name)
+        its_layer = by_modality["layer"].get(name)
         if key is None:
             yield from _views_of_matrix(part, name, its_layer)
         else:
@@ -215,32 +199,29 @@ def _views_of_matrix(part: Any, name: str, layer: str | None) -> Iterator[_View]
     """Yield the counts of a matrix, by types of features, or what stands for it."""
     matrix = _matrix(part, layer, name)
     if not are_whole(stored_entries(matrix)):
+        n, d = matrix.shape
         if layer is None and PRINCIPAL in part.obsm:
             yield _representation(part, name, PRINCIPAL, None, name)
+        elif d < MANY_COLUMNS or n <= COMPONENTS:
+            yield name, _annotated(part, matrix), "auto"
         else:
-            yield _View(name, _annotated(part, matrix), _kernel_of_no_counts(matrix))
+            components = PCA(COMPONENTS, random_state=0)
+            yield name, _annotated(part, matrix), view(components, "components")
         return
 
+    by_modality = KIND_OF_COUNTS.get(name.lower(), "auto")
     types = np.array([name] * matrix.shape[1], dtype=object)
     if FEATURE_TYPES in part.var:
         types = part.var[FEATURE_TYPES].astype(str).to_numpy()
-    each = dict.fromkeys(types.tolist())
-    for kind in each:
-        title = name if len(each) == 1 else kind
-        by_modality = KIND_OF_COUNTS.get(name.lower(), "auto")
-        kernel = KIND_OF_COUNTS.get(kind, by_modality)
+    kinds = list(dict.fromkeys(types.tolist()))
+    if len(kinds) == 1:
+        kernel = KIND_OF_COUNTS.get(kinds[0], by_modality)
+        yield name, _annotated(part, matrix), kernel
+        return
+    for kind in kinds:
         columns = np.flatnonzero(types == kind)
-        used = part if len(each) == 1 else part[:, columns]
-        values = matrix if len(each) == 1 else matrix[:, columns]
-        yield _View(title, _annotated(used, values), kernel)
-
-
-def _kernel_of_no_counts(matrix: Any) -> Any:
-    """Return what to make of a matrix such as logarithms of counts."""
-    n, d = matrix.shape
-    if d < MANY_COLUMNS or n <= COMPONENTS:
-        return "auto"
-    return view(PCA(COMPONENTS, random_state=0), "components")
+        values = _annotated(part[:, columns], matrix[:, columns])
+        yield kind, values, KIND_OF_COUNTS.get(kind, by_modality)
 
 
 def _representation(
@@ -248,7 +229,7 @@ def _representation(
 ) -> _View:
     """Return one representation as a view; embeddings are taken as they are."""
     if key == MATRIX:
-        return _View(name, _annotated(part, _matrix(part, layer, where)))
+        return name, _annotated(part, _matrix(part, layer, where)), "auto"
     if key not in part.obsm:
         known = join_words(map(repr, [MATRIX, *part.obsm]))
         raise ValueError(
@@ -257,28 +238,22 @@ def _representation(
         )
     values = part.obsm[key]
     are_counts = are_whole(stored_entries(np.asarray(values)))
-    kernel = "auto"
-    if key.startswith("X_") and not are_counts:
-        kernel = "components"
+    kernel = "components" if key.startswith("X_") and not are_counts else "auto"
     if not isinstance(values, pd.DataFrame):
         columns = [f"{key} {place + 1}" for place in range(values.shape[1])]
         values = pd.DataFrame(np.asarray(values), part.obs_names, columns)
-    return _View(name, values, kernel)
+    return name, values, kernel
 
 
 def _matrix(part: Any, layer: str | None, where: str) -> Any:
     """Return X, or the layer that stands for it, as sparse rows or an array."""
     if layer is not None and layer not in part.layers:
-        known = join_words(map(repr, part.layers))
-        if not known:
-            raise ValueError(f"layer={layer!r}: {where} has no layers")
-        raise ValueError(f"layer={layer!r}: {where} has the layers {known}")
+        known = join_words(map(repr, part.layers)) or "no layers"
+        raise ValueError(f"layer={layer!r}: {where} has {known}")
     matrix = part.X if layer is None else part.layers[layer]
     if matrix is None:
         raise ValueError(f"{where} has no matrix X: pass use_rep, a key of obsm")
-    if issparse(matrix):
-        return matrix.tocsr()
-    return np.asarray(matrix)
+    return matrix.tocsr() if issparse(matrix) else np.asarray(matrix)
 
 
 def _annotated(part: Any, matrix: Any) -> Any:
@@ -287,9 +262,3 @@ def _annotated(part: Any, matrix: Any) -> Any:
 
     obs = pd.DataFrame(index=part.obs_names)
     return AnnData(matrix, obs=obs, var=pd.DataFrame(index=part.var_names))
-
-
-def _write_into_modalities(data: Any, key: str) -> None:
-    """Write the clusters of cells into the modalities that have them."""
-    for part in data.mod.values():
-        part.obs[key] = data.obs[key].reindex(part.obs_names)

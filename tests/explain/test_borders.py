@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from mkclust.explain.borders import BORDER, CORE, Borders, count_at_borders
+from mkclust.explain.evidence import BORDER, CORE, Borders, count_at_borders
 
 
 @pytest.mark.parametrize("n_between", [0, 3, 12])

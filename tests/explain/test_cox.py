@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mkclust.explain.cox import fit_cox
+from mkclust.explain.survival import fit_cox
 
 # Weeks of remission of leukemia, with 6-mercaptopurine and with placebo (Freireich et
 # al. 1963; the data of Gehan and of Cox): negative if censored.

@@ -7,9 +7,9 @@ from helpers.kernels import ONE_GAUSSIAN
 from helpers.views import blob_views
 from mkclust import AverageKKM, KernelBank
 from mkclust.data import read_samples
-from mkclust.explain.borders import count_at_borders
 from mkclust.explain.evidence import (
     cluster_kernel,
+    count_at_borders,
     numbers_to_test,
     rank_p_value,
     silhouette,

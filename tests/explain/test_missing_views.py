@@ -19,8 +19,8 @@ from mkclust import (
 )
 from mkclust.data.samples import read_samples
 from mkclust.exceptions import MissingnessWarning
+from mkclust.explain.fitted import Parts
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
-from mkclust.explain.parts import Parts
 from mkclust.explain.stability import stability
 from mkclust.kernels import default_bank
 from mkclust.metrics import adjusted_rand_index

@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from mkclust import annotate
-from mkclust.explain.cox import fit_cox
-from mkclust.explain.survival import holm
+from mkclust.explain.survival import fit_cox, holm
 from mkclust.plots import SurvivalDisplay
 
 

@@ -59,22 +59,18 @@ def to_anndata(
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
     rows = match_rows(data.obs_names, fitted_index(model), "data")
     there = rows >= 0
-    n = len(data.obs_names)
     rows = rows[there]
-    silhouettes = sample_scores(model).silhouette[there]
-    numbers = spread_rows(
-        np.asarray(model.labels_)[there],
-        rows,
-        n,
-        -1,
-    )
+    n = len(data.obs_names)
+
+    def spread(values: Any, missing: float) -> Any:
+        """Return values of the samples in the order of the observations."""
+        return spread_rows(values[there], rows, n, missing)
+
     names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
-    data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
-    spread = spread_rows(silhouettes, rows, n, np.nan)
-    data.obs[f"{key}_silhouette"] = spread
-    data.obsm[f"X_{key}"] = spread_rows(
-        to_host(model.embedding_)[there], rows, n, np.nan
-    )
+    labels = spread(np.asarray(model.labels_), -1)
+    data.obs[key] = pd.Categorical.from_codes(labels, categories=names)
+    data.obs[f"{key}_silhouette"] = spread(sample_scores(model).silhouette, np.nan)
+    data.obsm[f"X_{key}"] = spread(to_host(model.embedding_), np.nan)
     # In types that files of annotated data hold.
     data.uns[key] = {
         "method": type(model).__name__,
@@ -114,9 +110,7 @@ def to_anndata(
 
 def _links(model: MultipleKernelClusterer, X: Any) -> Any:
     """Return the graph that clusters were cut from; None without one."""
-    if not hasattr(model, "connectivities"):
-        return None
     is_kept = hasattr(model, "bank_") and not hasattr(model, "anchors_")
-    if is_kept or X is not None:
+    if hasattr(model, "connectivities") and (is_kept or X is not None):
         return model.connectivities(X)
     return None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.data.groups import read_groups
-from mkclust.data.id_columns import is_own_column
+from mkclust.data.id_columns import is_own_column, looks_like_an_id
 from mkclust.data.survival_columns import (
     is_unclear,
     named_survival,
@@ -22,9 +22,8 @@ from mkclust.data.survival_columns import (
 from mkclust.explain.annotation import Annotation, p_of_permutations
 from mkclust.explain.clustered_on import ClusteredView, clustered_views, why_clustered
 from mkclust.explain.fitted import check_fitted, fitted_index
-from mkclust.explain.permuted_clusters import FEW_ORDERS, PermutedClusters
+from mkclust.explain.permuted_clusters import PermutedClusters
 from mkclust.explain.survival import (
-    LogRank,
     compare_survival,
     survival_test,
 )
@@ -43,9 +42,6 @@ from mkclust.types import Float
 from mkclust.unknown import means_unknown
 from mkclust.watch import steps
 
-# No test can compare clusters with fewer known values.
-FEWEST_VALUES = 2
-
 
 @dataclass(frozen=True, eq=False)
 class _Variable:
@@ -62,19 +58,6 @@ class _Variable:
     def known(self) -> np.ndarray:
         """Which samples have values."""
         return np.asarray(np.isfinite(self.values).all(axis=0))
-
-
-class _Test(NamedTuple):
-    """A row of the table of tests."""
-
-    variable: str
-    test: str
-    statistic: float
-    p_value: float
-    p_adjusted: float
-    n_samples: int
-    n_missing: int
-    reason: str
 
 
 def annotate(
@@ -161,14 +144,14 @@ def annotate(
     for name, variable in steps(list(variables.items())):
         found = _test(name, variable, views, permuted)
         rows.append(found)
-        if found.reason:
+        if found["reason"]:
             continue
         if variable.test == "log-rank":
             times, events = variable.values
             comparisons[name] = compare_survival(
                 name, times, events, permuted, names, adjusted
             )
-            p_value = p_of_permutations(found.p_value, n_permutations, "= ")
+            p_value = p_of_permutations(found["p_value"], n_permutations, "= ")
             survival[name] = SurvivalDisplay(
                 times=times,
                 events=events,
@@ -177,27 +160,26 @@ def annotate(
                 names=names,
                 note=f"log-rank p {p_value}",
             )
-        known = variable.known & (clusters >= 0)
-        compared = _middles(variable, clusters, known, survival.get(name))
+        compared = _middles(variable, clusters, survival.get(name))
         by_cluster += [(name, *each) for each in compared]
 
-    frame = pd.DataFrame(rows, columns=list(_Test._fields))
+    frame = pd.DataFrame(rows)
     made = frame["reason"] == ""
     if made.any():
         p_adjusted = false_discovery_control(frame.loc[made, "p_value"])
         frame.loc[made, "p_adjusted"] = p_adjusted
-    middles = pd.DataFrame(by_cluster, columns=["variable", "value", *names])
 
     notes = _notes(tables, variables)
     for name, curves in survival.items():
         count = f"{curves.n_events:,} of {curves.n_samples:,}"
         notes.append(f"{name}: events: {count}, {variables[name].event}.")
-    notes += _notes_on_groups(permuted)
+    if grouping is not None:
+        notes.append(_about_groups(permuted))
     if note:
         notes.append(note)
     return Annotation(
         table=frame,
-        by_cluster=middles,
+        by_cluster=pd.DataFrame(by_cluster, columns=["variable", "value", *names]),
         n_permutations=int(n_permutations),
         survival=survival,
         notes=tuple(notes),
@@ -230,18 +212,19 @@ def _adjusted(
 def _columns_of(name: str, variable: _Variable) -> dict[str, Float]:
     """Return a variable as columns of a regression: numbers, or marks of levels."""
     values = variable.values[0]
-    if not variable.levels:
-        return {name: values}
-    present = np.unique(values[np.isfinite(values)]).astype(int)
     levels = variable.levels
+    if not levels:
+        return {name: values}
+    is_known = np.isfinite(values)
+    present = np.unique(values[is_known]).astype(int)
     # They are compared with the first one that is known.
     first, *others = sorted(present, key=lambda place: means_unknown(levels[place]))
-    found = {}
-    for level in others:
-        is_known = np.isfinite(values)
-        marks = np.where(is_known, values == level, np.nan)
-        found[_title_of_levels(name, levels[level], levels[first])] = marks
-    return found
+    return {
+        _title_of_levels(name, levels[level], levels[first]): np.where(
+            is_known, values == level, np.nan
+        )
+        for level in others
+    }
 
 
 def _title_of_levels(name: str, level: str, first: str) -> str:
@@ -252,8 +235,7 @@ def _title_of_levels(name: str, level: str, first: str) -> str:
     >>> _title_of_levels("sex", "m", "f")
     'sex m vs f'
     """
-    names_it = re.compile(rf"{re.escape(name)}(?![a-z])", re.IGNORECASE)
-    if names_it.match(level):
+    if re.match(rf"{re.escape(name)}(?![a-z])", level, re.IGNORECASE):
         return f"{level} vs {first}"
     return f"{name} {level} vs {first}"
 
@@ -264,12 +246,10 @@ def _values(variables: Mapping[str, _Variable]) -> pd.DataFrame:
     for name, variable in variables.items():
         if variable.test == "log-rank" or (variable.reason and not variable.levels):
             continue
-        values = variable.values[0]
+        found[name] = variable.values[0]
         if variable.levels:
-            codes = np.nan_to_num(values, nan=-1).astype(int)
+            codes = np.nan_to_num(variable.values[0], nan=-1).astype(int)
             found[name] = pd.Categorical.from_codes(codes, list(variable.levels))
-        else:
-            found[name] = values
     return pd.DataFrame(found)
 
 
@@ -278,36 +258,32 @@ def _test(
     variable: _Variable,
     views: Sequence[ClusteredView],
     permuted: PermutedClusters,
-) -> _Test:
+) -> dict[str, Any]:
     """Return the test of a variable against the clusters, or why there is none."""
     clusters = permuted.clusters
     known = variable.known & (clusters >= 0)
+    statistic = p_value = np.nan
     reason = variable.reason or _why_not(variable.values, known, clusters[known])
     reason = reason or why_clustered(views, variable.columns, variable.values)
-    found = _Test(
-        variable=name,
-        test=variable.test,
-        statistic=np.nan,
-        p_value=np.nan,
-        p_adjusted=np.nan,
-        n_samples=int(known.sum()),
-        n_missing=int((~known).sum()),
-        reason=reason,
-    )
-    if reason:
-        return found
-
-    values, *events = (each[known] for each in variable.values)
-    if events:
-        log_rank = LogRank(values, events[0] == 1)
-        statistic, p_value = survival_test(name, log_rank, known, permuted)
-    else:
-        statistic_of = _statistic(variable.test, values)
+    if not reason and variable.test == "log-rank":
+        times, events = variable.values
+        statistic, p_value = survival_test(name, times, events, known, permuted)
+        if not np.isfinite(statistic):
+            reason = "the clusters have no common times at which they could differ"
+    elif not reason:
+        statistic_of = _statistic(variable.test, variable.values[0][known])
         statistic = statistic_of(clusters[known])
         p_value = permuted.p_value(name, known, statistic_of)
-    if not np.isfinite(statistic):
-        reason = "the clusters have no common times at which they could differ"
-    return found._replace(statistic=statistic, p_value=p_value, reason=reason)
+    return {
+        "variable": name,
+        "test": variable.test,
+        "statistic": statistic,
+        "p_value": p_value,
+        "p_adjusted": np.nan,
+        "n_samples": int(known.sum()),
+        "n_missing": int((~known).sum()),
+        "reason": reason,
+    }
 
 
 def _notes(
@@ -319,19 +295,20 @@ def _notes(
         for each in tables
         if each.id_column
     ]
-    unclear = [name for name, each in variables.items() if _may_be_events(name, each)]
+    unclear = []
+    for name, each in variables.items():
+        said = read_name(name)
+        is_mark = not said.is_time and (said.is_event or said.is_bare)
+        if is_mark and is_unclear(name, each.values[0], each.levels):
+            unclear.append(name)
     if unclear:
         notes.append(
             "Not taken for events of survival, because 1 or yes may mean alive or free "
             f"of the event: {join_words(unclear)}; give the column of events a name "
             "such as died."
         )
-    notes += [
-        f"Not tested in {each.name!r}: {each.reasons}."
-        for each in tables
-        if each.skipped
-    ]
-    return notes
+    skipped = [each for each in tables if each.skipped]
+    return notes + [f"Not tested in {each.name!r}: {each.reasons}." for each in skipped]
 
 
 def _read_groups(
@@ -350,24 +327,18 @@ def _read_groups(
     return read_groups(column.values[0], len(column.values[0]))
 
 
-def _notes_on_groups(permuted: PermutedClusters) -> list[str]:
+def _about_groups(permuted: PermutedClusters) -> str:
     """Return how groups restrict the permutations, in a sentence."""
-    if permuted.groups is None:
-        return []
     n_groups = len(np.unique(permuted.groups))
     found = f"Permutations respect {n_groups:,} groups of samples"
     n_orders = permuted.count_orders()
-    if n_orders >= min(FEW_ORDERS, permuted.n_permutations):
-        return [f"{found}."]
-    if n_orders == 1:
-        return [
-            f"{found}, and none changes the clusters: nothing can be tested with these "
-            "groups."
-        ]
-    return [
-        f"{found}: only {n_orders} differ, so that no p-value can be below "
-        f"{1 / n_orders:.2g}."
-    ]
+    # With fewer different orders, p-values are coarse.
+    if n_orders < min(200, permuted.n_permutations):
+        found += (
+            f": only {n_orders} differ, so that no p-value can be below "
+            f"{1 / n_orders:.2g}"
+        )
+    return f"{found}."
 
 
 def _observations(table: Any) -> Any:
@@ -393,19 +364,14 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(
             f"labels have the shape {values.shape}: pass one cluster per sample"
         )
-    n_missing = int(pd.isna(values).sum())
-    if n_missing:
-        raise ValueError(
-            f"labels: {n_missing} of {len(values)} are missing: drop these samples"
-        )
+    if pd.isna(values).any():
+        raise ValueError("labels: some are missing: drop these samples")
     if index is None:
         index = len(values)
     is_covered = values != UNCOVERED
-    names, numbers = np.unique(values[is_covered], return_inverse=True)
     clusters = np.full(len(values), -1)
-    clusters[is_covered] = numbers
-    titles = [title_of(name, given, limit=60) for name in names.tolist()]
-    return clusters, titles, index
+    names, clusters[is_covered] = np.unique(values[is_covered], return_inverse=True)
+    return clusters, [title_of(each, given, limit=60) for each in names.tolist()], index
 
 
 def _variables(
@@ -414,14 +380,30 @@ def _variables(
     """Return the variables by name, survival first, with tables if names repeat."""
     single: dict[str, _Variable] = {}
     for table in tables:
-        for name, test, column, levels in _columns(table):
+        for name in [*table.columns, *dict(table.categories)]:
+            column = table.column(name)
+            test = "chi-square"
+            levels: tuple[str, ...] = ()
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                levels = tuple(column.cat.categories)
+                column = column.cat.codes.replace(-1, np.nan)
+            elif column.nunique() != 2:
+                test = "Kruskal-Wallis"
             values = np.full(n_samples, np.nan)
-            values[table.samples] = np.where(np.isfinite(column), column, np.nan)
+            values[table.samples] = column.to_numpy(float, na_value=np.nan)
+            values[np.isinf(values)] = np.nan
+
+            reason = ""
+            if is_own_column(name):
+                reason = "written by mkclust itself"
+            elif looks_like_an_id(name, table.column(name)):
+                reason = (
+                    "looks like an id (by its name, or whole numbers that all differ; "
+                    "floats are tested)"
+                )
             title = name
             if name in single and len(tables) > 1:
                 title = f"{table.name}: {name}"
-
-            reason = _why_no_variable(table, name)
             single[title] = _Variable((name,), test, (values,), levels, reason)
     known = {name: (each.values[0], each.levels) for name, each in single.items()}
     pairs = named_survival(known, time, event)
@@ -437,48 +419,17 @@ def _variables(
         times, marks = (single.pop(name) for name in names)
         events = read_events(marks.values[0], marks.levels, marks.columns[0])
         assert events is not None
-        columns = times.columns + marks.columns
-        event = f"{marks.columns[0]} = {events.meaning}"
-        both = times.values[0], events.marks
-        found[", ".join(names)] = _Variable(columns, "log-rank", both, event=event)
+        found[", ".join(names)] = _Variable(
+            times.columns + marks.columns,
+            "log-rank",
+            (times.values[0], events.marks),
+            event=f"{marks.columns[0]} = {events.meaning}",
+        )
     return found | single
 
 
-def _may_be_events(name: str, variable: _Variable) -> bool:
-    """Return whether a column is named as events that may be their opposite."""
-    said = read_name(name)
-    is_mark = not said.is_time and (said.is_event or said.is_bare)
-
-    return is_mark and is_unclear(name, variable.values[0], variable.levels)
-
-
-def _why_no_variable(table: AlignedTable, name: str) -> str:
-    """Return why a column says nothing of the samples, "" if it does."""
-    if is_own_column(name):
-        return "written by mkclust itself"
-    if table.is_id(name):
-        return (
-            "looks like an id (by its name, or whole numbers that all differ; floats "
-            "are tested)"
-        )
-    return ""
-
-
-def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float, tuple[str, ...]]]:
-    """Yield the name, the test, the values and the levels of every column."""
-    for place, name in enumerate(table.columns):
-        values = table.column(place)
-        test = "Kruskal-Wallis"
-        if len(np.unique(values[np.isfinite(values)])) == 2:
-            test = "chi-square"
-        yield name, test, values, ()
-    for name, category in table.categories:
-        codes = np.where(category.codes < 0, np.nan, category.codes)
-        yield name, "chi-square", codes, tuple(category.categories)
-
-
 def _middles(
-    variable: _Variable, clusters: np.ndarray, known: np.ndarray, survival: Any
+    variable: _Variable, clusters: np.ndarray, survival: Any
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the compared quantities, each with its value in every cluster."""
     every = range(clusters.max() + 1)
@@ -487,6 +438,7 @@ def _middles(
         yield "median time", *(medians.get(cluster, np.nan) for cluster in every)
         return
 
+    known = variable.known & (clusters >= 0)
     values = pd.Series(variable.values[0][known]).groupby(clusters[known])
     if variable.test == "Kruskal-Wallis":
         yield "median", *values.median().reindex(every)
@@ -496,9 +448,7 @@ def _middles(
     if shares.shape[1] == 2:
         shares = shares.iloc[:, 1:]  # the other one is the rest
     for level in shares.columns:
-        name = f"{level:g}"
-        if variable.levels:
-            name = variable.levels[int(level)]
+        name = variable.levels[int(level)] if variable.levels else f"{level:g}"
         yield f"share of {name}", *shares[level]
 
 
@@ -515,15 +465,15 @@ def _why_not(values: Sequence[Float], known: np.ndarray, groups: np.ndarray) -> 
         return "negative times"
     if len(np.unique(first)) == 1:
         return "constant"
-    if np.sum(np.bincount(groups) >= FEWEST_VALUES) < 2:
-        return f"fewer than two clusters have {FEWEST_VALUES} values"
+    if np.sum(np.bincount(groups) >= 2) < 2:
+        return "fewer than two clusters have 2 values"
     return ""
 
 
 def _statistic(test: str, values: Float) -> Callable[[np.ndarray], float]:
     """Return a statistic of groups."""
     if test == "chi-square":  # without a correction for continuity
-        marks = (values[:, None] == np.unique(values)).astype(float)
+        marks = (values[:, None] == np.unique(values)) * 1.0
         scores = (marks - marks.mean(axis=0)) / np.sqrt(marks.mean(axis=0))
     else:
         ranks = rankdata(values)

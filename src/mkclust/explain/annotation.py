@@ -1,6 +1,5 @@
 """What tests of variables against the clusters have found: a table, and sentences."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +8,7 @@ import pandas as pd
 
 from mkclust.agreements.limits import p_text
 from mkclust.explain.permuted_clusters import ROUNDING
-from mkclust.explain.survival import SurvivalComparison, about_medians
+from mkclust.explain.survival import SurvivalComparison
 from mkclust.plots import SurvivalDisplay, VariableDisplay
 from mkclust.text import (
     did_you_mean,
@@ -104,51 +103,51 @@ class Annotation:
         """
         return p_of_permutations(value, self.n_permutations, sign)
 
-    def adjusted_text(self, value: float) -> str:
-        """Return an adjusted p-value, as a bound if it is one."""
-        is_least = np.isclose(self.table["p_value"], 1 / (1 + self.n_permutations))
+    def adjusted_text(self, value: float, sign: str = "") -> str:
+        """Return an adjusted p-value after a sign, as a bound if it is one."""
+        floor = 1 / (1 + self.n_permutations)
+        if value < (1 - ROUNDING) * floor:
+            return p_text(value, sign)
+        is_least = np.isclose(self.table["p_value"], floor)
         least = self.table.loc[is_least, "p_adjusted"].max()
-        if value < (1 - ROUNDING) / (1 + self.n_permutations):
-            return p_text(value)
-        return p_of_draws(value, np.nan_to_num(least))
+        return p_of_draws(value, np.nan_to_num(least), sign)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tests as JSON takes them, unknown values as None."""
-        frames = {"tests": self.table, "by_cluster": self.by_cluster}
-        found = {
-            name: frame.astype(object).where(frame.notna(), None).to_dict("records")
-            for name, frame in frames.items()
-        }
-        for name, comparison in self.comparisons.items():
-            frames = {"pairs": comparison.pairs, "hazards": comparison.hazards}
-            found.setdefault("survival", {})[name] = {
-                key: frame.astype(object).where(frame.notna(), None).to_dict("records")
-                for key, frame in frames.items()
-            } | {"adjusted_for": list(comparison.adjusted_for)}
-        return found | {
+        found: dict[str, Any] = {
+            "tests": _records(self.table),
+            "by_cluster": _records(self.by_cluster),
             "n_permutations": self.n_permutations,
             "notes": list(self.notes),
         }
+        if self.comparisons:
+            found["survival"] = {
+                name: {
+                    "pairs": _records(each.pairs),
+                    "hazards": _records(each.hazards),
+                    "adjusted_for": list(each.adjusted_for),
+                }
+                for name, each in self.comparisons.items()
+            }
+        return found
 
     def summary(self) -> str:
         """Return the tests as a text table, with values per cluster if they differ."""
         lines = []
-        tested = [each for each in self.tests if not each.reason]
-        if tested:
-            lines = [
-                self._table_of_tests(tested),
-                self.about_p_values(),
-            ]
+        if (self.table["reason"] == "").any():
+            lines = [self._table_of_tests(), self.about_p_values()]
         differences = self.differences
         if len(differences) and differences.shape[1] - 2 <= MAX_CLUSTERS:
             rows = [["by cluster", "", *differences.columns[2:]]]
             for name, value, *numbers in differences.itertuples(index=False):
                 unknown = "not reached" if name in self.survival else "-"
-                shown = [unknown if np.isnan(x) else f"{x:.3g}" for x in numbers]
+                shown = [f"{x:.3g}".replace("nan", unknown) for x in numbers]
                 rows.append([name, value, *shown])
             lines.append(text_table(rows))
-        for name in self.survival:
-            lines += self._about_hazards(name)
+        for name, found in self.comparisons.items():
+            lines += map(printable, self.about_survival(name))
+            if 0 < len(found.hazards) <= 20:
+                lines.append(_table_of_hazards(found.hazards))
         return "\n".join([*lines, *map(printable, self.untested)])
 
     def about_p_values(self) -> str:
@@ -172,12 +171,10 @@ class Annotation:
         if variable not in self.values:
             near = did_you_mean(variable, [*self.survival, *self.values])
             raise ValueError(f"there is no variable {variable!r}{near}")
-        tested = self.table.set_index("variable")["p_adjusted"]
+        p_adjusted = self.table.set_index("variable")["p_adjusted"]
         note = ""
-        if np.isfinite(tested.get(variable, np.nan)):
-            p_value = self.adjusted_text(tested[variable])
-            sign = "" if p_value.startswith("<") else "= "
-            note = f"adjusted p {sign}{p_value}"
+        if p_adjusted.get(variable, np.nan) >= 0:
+            note = f"adjusted p {self.adjusted_text(p_adjusted[variable], '= ')}"
         display = VariableDisplay(
             values=self.values[variable],
             labels=self.clusters,
@@ -190,16 +187,16 @@ class Annotation:
     def about_survival(self, name: str) -> list[str]:
         """Return in sentences how clusters differ in survival."""
         found = self.comparisons[name]
-        medians = about_medians(self.survival[name].medians, self.names)
+        medians = [
+            f"{time:.3g} in {self.names[each]}".replace("nan", "not reached", 1)
+            for each, time in self.survival[name].medians.items()
+        ]
         title = name.partition(",")[0]
-        sentences = [f"Median {title}: {medians}."]
-        differ = found.pairs[found.pairs["p_adjusted"] < SMALL_P]
-        n_clusters = len(self.names)
-        if n_clusters > 2 and len(found.pairs):
-            which = "no two clusters"
-            if len(differ):
-                pairs = [f"{each.one} and {each.other}" for each in differ.itertuples()]
-                which = "; ".join(pairs)
+        sentences = [f"Median {title}: {join_words(medians, most=12)}."]
+        if len(self.names) > 2 and len(found.pairs):
+            differ = found.pairs[found.pairs["p_adjusted"] < SMALL_P]
+            pairs = [f"{each.one} and {each.other}" for each in differ.itertuples()]
+            which = "; ".join(pairs) or "no two clusters"
             sentences.append(f"Different in pairs (corrected by Holm): {which}.")
         if found.reason:
             sentences.append(f"No hazard ratios: {found.reason}.")
@@ -211,41 +208,42 @@ class Annotation:
             )
         return sentences
 
-    def _about_hazards(self, name: str) -> list[str]:
-        """Return survival in sentences, with hazard ratios as a text table."""
-        rows = [["hazard ratios", "ratio", "95% interval", "p"]]
-        for each in self.comparisons[name].hazards.itertuples():
-            interval = f"{each.low:.2f} to {each.high:.2f}"
-            ratio = f"{each.hazard_ratio:.2f}"
-            rows.append([each.term, ratio, interval, p_text(each.p_value)])
-        sentences = list(map(printable, self.about_survival(name)))
-
-        # Hazard ratios that a summary lists.
-        most_ratios = 20
-        if len(rows) == 1 or len(rows) > most_ratios:
-            return sentences
-        return [*sentences, text_table(rows)]
-
     __repr__ = summary
 
-    def _table_of_tests(self, tests: Sequence[Any]) -> str:
+    def _table_of_tests(self) -> str:
         """Return tests as a text table, with a line for each."""
         rows = [
             ["variable", "test", "samples", "missing", "statistic", "p", "adjusted"]
         ]
-        for each in tests:
-            rows.append(
-                [
-                    each.variable,
-                    each.test,
-                    f"{each.n_samples:,}",
-                    f"{each.n_missing:,}",
-                    f"{each.statistic:.4g}",
-                    self.p_text(each.p_value),
-                    self.adjusted_text(each.p_adjusted),
-                ]
-            )
+        for each in self.tests:
+            if not each.reason:
+                rows.append(
+                    [
+                        each.variable,
+                        each.test,
+                        f"{each.n_samples:,}",
+                        f"{each.n_missing:,}",
+                        f"{each.statistic:.4g}",
+                        self.p_text(each.p_value),
+                        self.adjusted_text(each.p_adjusted),
+                    ]
+                )
         return text_table(rows)
+
+
+def _table_of_hazards(hazards: pd.DataFrame) -> str:
+    """Return hazard ratios as a text table."""
+    rows = [["hazard ratios", "ratio", "95% interval", "p"]]
+    for each in hazards.itertuples():
+        interval = f"{each.low:.2f} to {each.high:.2f}"
+        ratio = f"{each.hazard_ratio:.2f}"
+        rows.append([each.term, ratio, interval, p_text(each.p_value)])
+    return text_table(rows)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON takes them, unknown values as None."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def p_of_permutations(value: float, n_permutations: int, sign: str = "") -> str:

@@ -5,8 +5,8 @@ The report, the command line and `mkclust.stability` take their words from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from mkclust.explain.evidence import Verdict
 
@@ -71,24 +71,22 @@ class Clarity:
         suggestion: NumberOfClusters | None,
     ) -> Clarity:
         """Return how clear the clusters of a fit are, by what was measured of them."""
-        known = cls(silhouette)
+        known: dict[str, Any] = {}
         if stability is not None:
-            known = replace(known, stability=stability.mean, vary=stability.vary)
+            known = {"stability": stability.mean, "vary": stability.vary}
         if suggestion is not None:
-            is_best = n_clusters == suggestion.n_clusters
-            known = replace(known, evidence=suggestion.evidence, fits_best=is_best)
-        return known
+            known["evidence"] = suggestion.evidence
+            known["fits_best"] = n_clusters == suggestion.n_clusters
+        return cls(silhouette, **known)
 
     @property
     def stability_level(self) -> Literal["high", "middling", "low"] | None:
         """How stable the clusters are, None if nobody has measured it."""
         if self.stability is None:
             return None
-        if self.stability >= HIGH_STABILITY:
-            return "high"
         if self.stability < LOW_STABILITY:
             return "low"
-        return "middling"
+        return "high" if self.stability >= HIGH_STABILITY else "middling"
 
     @property
     def may_not_exist(self) -> bool:
@@ -105,44 +103,31 @@ class Clarity:
 
         # The limits of Kaufman and Rousseeuw for a weak and a reasonable structure, by
         # the mean silhouette of the embedding.
-        weakly_separated = 0.25
-        well_separated = 0.5
-        if self.silhouette < weakly_separated:
+        if self.silhouette < 0.25:
             return "not well separated"
-        if self.silhouette < well_separated:
+        if self.silhouette < 0.5:
             return "weakly separated"
-
-        is_unstable = self.stability_level == "low"
-        if is_unstable or self.evidence in ("none", "weak"):
+        if self.stability_level == "low" or self.evidence in ("none", "weak"):
             return "far apart in the embedding only"
         return "well separated"
 
     def about_stability(self) -> str:
         """Return in a sentence how far the clusters are to be relied on."""
         depends = DEPENDS[self.vary]
+        doubt = ", though there may be no clusters" if self.may_not_exist else ""
         if self.stability_level == "high":
-            text = f"High: the clusters do not depend {depends}"
-            if self.may_not_exist:
-                text += ", though there may be no clusters"
-            return f"{text}."
+            return f"High: the clusters do not depend {depends}{doubt}."
 
+        advice = "; raise n_components"
+        if self.vary == "landmarks" and self.may_not_exist:
+            doubt = "; if that changes nothing, the clusters are not clear"
+        elif self.vary == "samples":
+            advice = "; another number of clusters may fit better"
+            doubt = doubt.replace("though", "or")
+            if self.fits_best:
+                advice = ""
         what = "to which cluster some samples belong depends"
         if self.stability_level == "low":
             what = "the clusters depend"
         level = str(self.stability_level).capitalize()
-        return f"{level}: {what} {depends}{self._advice()}."
-
-    def _advice(self) -> str:
-        """Return what may help unstable clusters, and whether there may be none."""
-        doubt = ""
-        if self.vary == "landmarks" and self.may_not_exist:
-            doubt = "; if that changes nothing, the clusters are not clear"
-        elif self.may_not_exist:
-            doubt = ", or there may be no clusters"
-        if self.vary == "samples" and self.fits_best:
-            return doubt
-        advice = {
-            "samples": "another number of clusters may fit better",
-            "landmarks": "raise n_components",
-        }
-        return f"; {advice[self.vary]}{doubt}"
+        return f"{level}: {what} {depends}{advice}{doubt}."

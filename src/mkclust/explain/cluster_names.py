@@ -10,7 +10,7 @@ import pandas as pd
 from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.metrics import align_labels
-from mkclust.text import count, join_words, printable
+from mkclust.text import join_words, printable
 
 Model = TypeVar("Model", bound=MultipleKernelClusterer)
 
@@ -55,9 +55,8 @@ def name_clusters(model: Model, names: Mapping[int, str] | Sequence[str]) -> Mod
     if not isinstance(names, Mapping):
         names = dict(enumerate(names))
         if len(names) != k:
-            given = count(len(names), "name")
             raise ValueError(
-                f"names: {given}, and the model has {count(k, 'cluster')}: pass one "
+                f"names: {len(names)} names, and the model has {k} clusters: pass one "
                 "name per cluster, or a mapping such as {0: 'basal'}"
             )
     others = [each for each in names if each not in range(k)]
@@ -124,20 +123,19 @@ def align_clusters(model: Model, earlier: pd.Series) -> Model:
 
     pairs = pd.DataFrame({"now": now, "then": align_labels(now, before)})
     wanted = pairs.drop_duplicates("now").set_index("now")["then"]
-    numbers = {each: int(then) for each, then in wanted.items() if then < k}
-    free = iter(sorted({*range(k)} - {*numbers.values()}))
-    places = np.array([numbers[c] if c in numbers else next(free) for c in range(k)])
+    numbers = wanted[wanted < k].reindex(range(k))
+    is_free = numbers.isna()
+    numbers[is_free] = np.setdiff1d(np.arange(k), numbers)
+    places = numbers.to_numpy(int)
 
     model.labels_ = np.where(labels >= 0, places[labels], labels)
-    centers = np.empty_like(model._centers)
-    centers[places] = model._centers
-    model._centers = centers
+    model._centers = model._centers[np.argsort(places)]
     if hasattr(model, "missingness_"):
-        # Columns are clusters.
-        old = np.argsort(places)
-        counts = {
-            name: getattr(model.missingness_, name)[:, old]
-            for name in ("counts", "view_counts")
-        }
-        model.missingness_ = replace(model.missingness_, **counts)
+        found = model.missingness_
+        old = np.argsort(places)  # columns are clusters
+        model.missingness_ = replace(
+            found,
+            counts=found.counts[:, old],
+            view_counts=found.view_counts[:, old],
+        )
     return model

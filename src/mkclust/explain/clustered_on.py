@@ -9,7 +9,7 @@ columns are recognized by `mkclust.explain.derived`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -65,52 +65,30 @@ class ClusteredView:
     @property
     def n_columns(self) -> int:
         """Number of columns that were kept."""
-        if self.rows is None:
-            return 0
-        return int(self.rows.shape[1])
+        return 0 if self.rows is None else int(self.rows.shape[1])
 
-    def has_column(self, name: str) -> bool:
-        """Return whether a column of this name was clustered on."""
-        return name in self.sources
-
-    def entries(self, rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
-        """Return some rows, by their numbers in the view, of all columns or of some."""
+    def entries(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray | None = None,
+        *,
+        unfilled: bool = False,
+    ) -> Float:
+        """Return some rows of all columns or of some; NaN where fills are, if asked."""
         every: Any = self.rows
+        fills = self.fills
         if columns is not None:
             every = select(every, columns, axis=1)
-        chosen = select(every, rows)
-        return np.asarray(to_host(dense_rows(chosen)), dtype=float)
-
-    def columns_among(self, samples: np.ndarray) -> Columns:
-        """Return the columns of some rows of the view."""
-
-        def take(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
-            """Return the entries of some rows and columns, as floats."""
-            return self.entries(samples[rows], columns)
-
-        return take
-
-    def columns_without_fills(self, samples: np.ndarray) -> Columns:
-        """Return the columns of some rows, NaN where a fill replaces an empty cell."""
-        take = self.columns_among(samples)
-        fills = self.fills
-        if fills is None:
-            return take
-
+            fills = fills if fills is None else fills[columns]
+        entries = np.asarray(to_host(dense_rows(select(every, rows))), dtype=float)
+        if not unfilled or fills is None:
+            return entries
         # Values that differ by less, relatively, are the same in single precision.
-        same_fill = 1e-6
+        return np.where(np.isclose(entries, fills, rtol=1e-6), np.nan, entries)
 
-        def take_known(rows: np.ndarray, columns: np.ndarray | None = None) -> Float:
-            """Return entries, NaN where they are fills."""
-            entries = take(rows, columns)
-            own = fills
-            if columns is not None:
-                own = fills[columns]
-
-            is_fill = np.isclose(entries, own, rtol=same_fill)
-            return np.where(is_fill, np.nan, entries)
-
-        return take_known
+    def columns_among(self, samples: np.ndarray, **options: Any) -> Columns:
+        """Return the columns of some rows of the view."""
+        return lambda rows, *columns: self.entries(samples[rows], *columns, **options)
 
     def known(self, values: Float) -> np.ndarray:
         """Return which rows of the view are of samples with a value."""
@@ -120,63 +98,42 @@ class ClusteredView:
         """Return whether a variable is one of the columns, or of the categories."""
         known = self.known(values)
         values = values[self.samples[known]]
-        levels = _Levels(
-            *np.unique(
-                values, return_index=True, return_inverse=True, return_counts=True
-            )
+        _, firsts, codes, counts = np.unique(
+            values, return_index=True, return_inverse=True, return_counts=True
         )
-        if not self.n_columns or len(levels.values) < 2:
+        n_levels = len(firsts)
+        if not self.n_columns or n_levels < 2:
             return False
 
-        columns, n_rivals = self._candidates(levels, known)
-        entries = self.entries(known, columns)
-        is_same = _explained(entries, levels.codes, levels.are_few) >= SAME
+        # Samples have the same values so often that only these count.
+        are_few = 2 * n_levels <= len(codes)
+        # Few samples exclude most columns, by a lower limit than `SAME`.
+        by_level = np.argsort(codes, kind="stable")
+        few = np.unique(by_level[np.linspace(0, len(codes) - 1, 32).astype(int)])
+        if are_few:
+            few = np.union1d(few, firsts)
+        entries = self.entries(known[few])
+        likely = _explained(entries, codes[few], are_few) >= 0.98
+        n_rivals = entries.shape[1]
+        if are_few:  # which agree by chance with columns of few levels only
+            steps = np.diff(np.sort(entries, axis=0), axis=0)
+            n_rivals = max(np.sum(np.count_nonzero(steps, axis=0) < n_levels), 1)
 
+        entries = self.entries(known, np.flatnonzero(likely))
+        is_same = _explained(entries, codes, are_few) >= SAME
         # Bits of evidence against agreement by chance.
-        certain_bits = 5
-        least_bits = certain_bits + np.log2(n_rivals)
-        if not levels.are_few:
-            is_certain = is_same & (log2_orders(levels.counts) >= least_bits)
+        least_bits = 5 + np.log2(n_rivals)
+        if not are_few:
+            is_certain = is_same & (log2_orders(counts) >= least_bits)
             return bool((is_certain | _same_values(entries, values, least_bits)).any())
 
         # Some columns together have to tell all levels from each other.
         certain = [
-            column
+            column[firsts]
             for column in entries.T[is_same]
-            if _bits_of_levels(column, levels.codes) >= least_bits
+            if _bits_of_levels(column, codes) >= least_bits
         ]
-        if not certain:
-            return False
-        rows = np.column_stack(certain)[levels.firsts]
-        different = np.unique(rows, axis=0)
-        return len(different) == len(rows)
-
-    def _candidates(
-        self, levels: "_Levels", known: np.ndarray
-    ) -> tuple[np.ndarray, int]:
-        """Return the columns that few samples do not rule out, and how many might be.
-
-        A variable of few levels can agree by chance with columns of few levels only.
-        """
-        few = np.argsort(levels.codes, kind="stable")
-
-        # Few samples exclude most columns, by a lower limit than `SAME`.
-        n_few = 32
-        same_of_few = 0.98
-        places = np.linspace(0, len(few) - 1, n_few).astype(int)
-        few = np.unique(few[places])
-        if levels.are_few:
-            few = np.union1d(few, levels.firsts)
-
-        entries = self.entries(known[few])
-        shares = _explained(entries, levels.codes[few], levels.are_few)
-        n_rivals = entries.shape[1]
-        if levels.are_few:
-            steps = np.diff(np.sort(entries, axis=0), axis=0)
-            n_levels = 1 + np.count_nonzero(steps, axis=0)
-            are_rivals = n_levels <= len(levels.values)
-            n_rivals = max(np.count_nonzero(are_rivals), 1)
-        return np.flatnonzero(shares >= same_of_few), n_rivals
+        return len(set(zip(*certain, strict=True))) == n_levels
 
     def has_function(self, values: Float) -> bool:
         """Return whether a variable is a function of one column or category."""
@@ -187,7 +144,7 @@ class ClusteredView:
         values = values[self.samples[known]]
         return (
             is_filled_copy(values, self.columns_among(known))
-            or is_cut(values, self.columns_without_fills(known))
+            or is_cut(values, self.columns_among(known, unfilled=True))
             or any(self._has_merge(values, known, each) for each in self.categories)
         )
 
@@ -202,21 +159,6 @@ class ClusteredView:
         return is_merge(values[is_level], levels, len(self.categories))
 
 
-class _Levels(NamedTuple):
-    """The different values of a variable, as `numpy.unique` returns them."""
-
-    values: np.ndarray
-    firsts: np.ndarray  # the first sample with each value
-    codes: np.ndarray  # the value of each sample
-    counts: np.ndarray  # how many samples have each value
-
-    @property
-    def are_few(self) -> bool:
-        """Whether samples have the same values so often that only these count."""
-        n_levels = len(self.values)
-        return 2 * n_levels <= len(self.codes)
-
-
 def why_clustered(
     views: Sequence[ClusteredView], names: Sequence[str], values: Sequence[Float]
 ) -> str:
@@ -226,16 +168,17 @@ def why_clustered(
     """
     if any(view.has_copy(each) for view in views for each in values):
         return "used to make the clusters"
-    if any(view.has_column(name) for view in views for name in names):
+    if any(not set(names).isdisjoint(view.sources) for view in views):
         return (
             "columns of these names were used to make the clusters (rename those that "
             "hold something else)"
         )
-    if any(view.has_function(each) for view in views for each in values):
-        return REASON_OF_FUNCTION
     narrow = [view for view in views if 0 < view.n_columns <= MOST_COLUMNS]
-    pairs = list(combinations_with_replacement(narrow, 2))
-    if any(_is_sum_of(each, *pair) for each in values for pair in pairs):
+    if any(view.has_function(each) for view in views for each in values) or any(
+        _is_sum_of(each, *pair)
+        for each in values
+        for pair in combinations_with_replacement(narrow, 2)
+    ):
         return REASON_OF_FUNCTION
     return ""
 
@@ -257,38 +200,40 @@ def clustered_views(labels: Any) -> tuple[list[ClusteredView], str]:
             "Labels alone do not tell which variables were clustered on: pass the "
             "fitted model, or leave these variables out."
         )
-    source: Any = labels._source
     if kernel_source(labels) == "given":
         return [], (
             "The model was fitted on kernels, so that it cannot be known which "
             "variables these were computed from: leave them out."
         )
     columns, rows = _columns_and_rows(labels)
+    given = labels._source.given
     of_marks: dict[str, Any] = {}
     fills: dict[str, Float | None] = {}
     categories: dict[str, list[Category]] = {}
-    for table, encoder in source.given.encodings.items():
+    for table, encoder in given.encodings.items():
         # Columns of the user's table, such as ``smoker`` for the mark ``smoker=yes``.
         of_marks |= encoder.sources()
         parts = encoder.parts(table)
         fills[parts[0]] = encoder.medians
         categories[parts[-1]] = _categories(encoder)
     unused = _unused_views(labels)
-    used = [name for name in source.given.names if name not in unused]
+    used = [name for name in given.names if name not in unused]
     views = []
     for name in used:
-        names = [str(of_marks.get(column, column)) for column in columns.get(name, ())]
         samples, array = rows.get(name, (np.arange(0), None))
         views.append(
             ClusteredView(
-                sources=tuple(names),
+                sources=tuple(
+                    str(of_marks.get(column, column))
+                    for column in columns.get(name, ())
+                ),
                 samples=samples,
                 rows=array,
                 fills=fills.get(name),
                 categories=categories.get(name, ()),
             )
         )
-    unknown = [repr(view) for view in used if view not in rows]
+    unknown = [repr(name) for name in used if name not in rows]
     if unknown:
         return views, (
             f"The model has kept no columns of {join_words(unknown)}, so that it "
@@ -347,10 +292,8 @@ def _same_values(entries: Float, values: Float, least_bits: float) -> np.ndarray
 
     For few samples, the values say more than their ranks.
     """
-    correlations = standard(entries).T @ standard(values)
-    shares = np.square(correlations)
-    unexplained = np.maximum(1 - shares, 1e-12)
-    bits = (1 - len(values) / 2) * np.log2(unexplained)
+    shares = np.square(standard(entries).T @ standard(values))
+    bits = (1 - len(values) / 2) * np.log2(np.maximum(1 - shares, 1e-12))
     return (shares >= SAME) & (bits >= least_bits)
 
 
@@ -359,8 +302,7 @@ def _bits_of_levels(column: Float, codes: np.ndarray) -> float:
     values, counts = np.unique(column, return_counts=True)
     # The value that each level has, the first of them if single samples have others.
     value_of = column[np.unique(codes, return_index=True)[1]]
-    is_level = value_of == values[:, None]
-    n_levels = is_level.sum(axis=1)
+    n_levels = (value_of == values[:, None]).sum(axis=1)
     return float(log2_orders(counts) - log2_orders(n_levels))
 
 
@@ -368,9 +310,7 @@ def _explained(entries: Float, codes: np.ndarray, by_levels: bool) -> Float:
     """Return the share of each column's ranks that levels or ranks explain."""
     given: Any = standard(rankdata(codes))
     if by_levels:
-        sizes = np.bincount(codes)
-        weights = 1 / np.sqrt(sizes)[codes]
-        places = (np.arange(len(codes)), codes)
-        given = csr_array((weights, places))
+        weights = 1 / np.sqrt(np.bincount(codes))[codes]
+        given = csr_array((weights, (np.arange(len(codes)), codes)))
     explained = given.T @ standard(rankdata(entries, axis=0))
     return np.square(np.atleast_2d(explained)).sum(axis=0)

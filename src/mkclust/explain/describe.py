@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from mkclust.explain.tables import AlignedTable, read_tables
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.kinds import RULES
+from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.parameters import Count, check_parameter
 from mkclust.plots import DescriptionDisplay
 from mkclust.plots.style import names_of
@@ -78,31 +79,27 @@ class Description:
         """A short name of each cluster, from the features that set it apart most."""
         names = [""] * len(self.sizes)
         ambiguous = list(range(len(names)))
-
         # Features in the name of a cluster, and at most, if others have the same name.
-        fewest = 2
-        most = 4
-        for n_features in range(fewest, most + 1):
+        for n_features in (2, 3, 4):
             for cluster in ambiguous:
                 words = map(_phrase, self.strongest(cluster, n_features))
                 names[cluster] = ", ".join(words) or "nothing stands out"
             ambiguous = [c for c, name in enumerate(names) if names.count(name) > 1]
-
         for cluster in ambiguous:
             names[cluster] += f" ({cluster})"
         return tuple(names)
 
     def strongest(self, cluster: int, most: int, view: str | None = None) -> list[Any]:
         """Return the rows of a cluster, or of a view of it, with large differences."""
-        rows = [row for row in self.effects if row.cluster == cluster]
-        if view is not None:
-            rows = [row for row in rows if row.view == view]
-
+        strength = self.table["standardized"].abs()
         # Less than this is a small effect by Cohen's reading, too small for the name of
         # a cluster.
-        noteworthy = 0.2
-        rows = [row for row in rows if abs(row.standardized) >= noteworthy]
-        return sorted(rows, key=lambda row: -abs(row.standardized))[:most]
+        rows = self.table[(self.table["cluster"] == cluster) & (strength >= 0.2)]
+        if view is not None:
+            rows = rows[rows["view"] == view]
+        order = strength[rows.index].sort_values(ascending=False, kind="stable").index
+        rows = rows.loc[order[:most]]
+        return list(rows.itertuples(index=False, name="FeatureEffect"))
 
     def by_view(self, cluster: int, most: int) -> str:
         """Return what sets a cluster apart in each view, with up to so many features.
@@ -113,23 +110,20 @@ class Description:
         views = self.table["view"].unique().tolist()
         for view in views:
             words = ", ".join(map(_phrase, self.strongest(cluster, most, view)))
-            if words and len(views) > 1:
-                words = f"{view}: {words}"
             if words:
-                phrases.append(words)
+                phrases.append(f"{view}: {words}" if len(views) > 1 else words)
         return "; ".join(phrases) or "nothing stands out"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description in types of JSON: ``clusters``, and ``notes``."""
         clusters = []
-        pairs = zip(self.names, self.sizes, strict=True)
-        for c, (name, size) in enumerate(pairs):
-            is_own = self.table["cluster"] == c
-            rows = self.table[is_own].drop(columns="cluster")
-            head = {"cluster": c, "name": name, "n_samples": size}
+        names = self.names
+        for c, size in enumerate(self.sizes):
+            rows = self.table[self.table["cluster"] == c].drop(columns="cluster")
+            found = {"cluster": c, "name": names[c], "n_samples": size}
             if self.cluster_names is not None:
-                head["cluster_name"] = self.cluster_names[c]
-            clusters.append(head | {"features": rows.to_dict("records")})
+                found["cluster_name"] = self.cluster_names[c]
+            clusters.append(found | {"features": rows.to_dict("records")})
         return {"clusters": clusters, "notes": list(self.notes)}
 
     def plot(self, ax: Any = None, *, n_features: int = 3) -> DescriptionDisplay:
@@ -148,21 +142,19 @@ class Description:
 
     def summary(self, n_features: int = 3) -> str:
         """Return a line per cluster: its size and its most distinctive features."""
-        largest = max(self.sizes, default=0)
-        width = len(f"{largest:,}")
         titles = self.cluster_names or tuple(map(str, range(len(self.sizes))))
-        digits = max(map(len, titles), default=0)
+        sizes = [f"{size:,}" for size in self.sizes]
+        digits, width = (max(map(len, each), default=0) for each in (titles, sizes))
         lines = [
             "Clusters by what sets them apart (in standard deviations from the rest):"
         ]
-        for cluster, size in enumerate(self.sizes):
-            rows = self.strongest(cluster, n_features)
+        for cluster, title in enumerate(titles):
             words = [
-                f"{printable(_phrase(row))} ({row.standardized:+.1f})" for row in rows
+                f"{printable(_phrase(row))} ({row.standardized:+.1f})"
+                for row in self.strongest(cluster, n_features)
             ]
             what = ", ".join(words) or "nothing stands out"
-            title = titles[cluster]
-            lines.append(f"{title:>{digits}}  {size:>{width},}  {what}")
+            lines.append(f"{title:>{digits}}  {sizes[cluster]:>{width}}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
 
     __repr__ = summary
@@ -215,16 +207,13 @@ def describe(
     k = int(model.n_clusters_)
     aligned = read_tables(tables, fitted_index(model), samples_of_views(model))
     n = int((labels >= 0).sum())
-    sizes = np.bincount(labels[labels >= 0], minlength=k)
     frames = []
     lacking = []
     profiles: dict[tuple[str, str], Float] = {}
     for table in aligned:
         known = np.flatnonzero(labels[table.samples] >= 0)
-        clusters = labels[table.samples[known]]
-        places = np.arange(len(known))
-        ones = np.ones(len(known))
-        members = csr_array((ones, (clusters, places)), (k, len(known)))
+        cells = (labels[table.samples[known]], np.arange(len(known)))
+        members = csr_array((np.ones(len(known)), cells), (k, len(known)))
         for view, features, values in _features(table):
             frame, standardized = _strongest(
                 features, values[known], members, n_features
@@ -234,8 +223,7 @@ def describe(
             for place in frame["place"].unique():
                 profiles[view, features[place]] = standardized[:, place]
         if len(known) < n:
-            n_known = len(known)
-            lacking.append(f"{table.name!r} {n_known:,}")
+            lacking.append(f"{table.name!r} {len(known):,}")
 
     notes = [
         f"Left out of {each.name!r}: {each.reasons}."
@@ -246,14 +234,14 @@ def describe(
         words = join_words(lacking)
         notes.append(f"Compared on the samples that have values, of {n:,}: {words}.")
 
-    frame = pd.concat(frames)[COLUMNS]
     # Stable: views and effects stay in their order.
+    frame = pd.concat(frames)[COLUMNS]
     frame = frame.sort_values("cluster", kind="stable", ignore_index=True)
-    means = frame[["mean_in", "mean_out"]]
-    largest = means.abs().max(axis=1)
     # What centering has left of a mean of zero is rounding.
-    is_rounding = means.abs().lt(ROUNDING * largest, axis=0)
-    frame[means.columns] = means.mask(is_rounding, 0.0)
+    means = frame[["mean_in", "mean_out"]]
+    rounding = ROUNDING * means.abs().max(axis=1)
+    frame[means.columns] = means.mask(means.abs().lt(rounding, axis=0), 0.0)
+    sizes = np.bincount(labels[labels >= 0], minlength=k)
     return Description(
         frame, tuple(sizes.tolist()), tuple(notes), profiles, names_of(model)
     )
@@ -269,16 +257,14 @@ def _title(row: Any) -> str:
 
 def _phrase(row: Any) -> str:
     """Return a feature and its direction: "high age" or "not smoker"."""
-    words = {"mean": ("low ", "high "), "share": ("not ", "")}[row.kind]
-    prefix = words[int(row.effect > 0)]
-    return prefix + _title(row)
+    low, high = {"mean": ("low ", "high "), "share": ("not ", "")}[row.kind]
+    return (high if row.effect > 0 else low) + _title(row)
 
 
 def views_of_features(model: MultipleKernelClusterer, samples: Any) -> list[str]:
     """Return the views whose columns are features that can describe clusters."""
-    if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
-        return []
-    if model.n_clusters_ == 1:
+    is_without = samples.kind == "kernels" or is_approximated(model) or samples.is_lazy
+    if is_without or model.n_clusters_ == 1:
         return []
     # Columns of links and of distances are samples, not features.
     of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}
@@ -287,27 +273,26 @@ def views_of_features(model: MultipleKernelClusterer, samples: Any) -> list[str]
 
 
 def _features(table: AlignedTable) -> list[tuple[str, Sequence[str], Any]]:
-    """Return the numbers of a table, and its levels, as views with their features."""
-    levels, marks = _level_marks(table)
-    of_levels = table.name
-    if table.columns:
-        of_levels = of_categories(table.name)
-    return [(table.name, table.columns, table.numbers), (of_levels, levels, marks)]
+    """Return the numbers of a table, and its levels, as views with their features.
 
-
-def _level_marks(table: AlignedTable) -> tuple[list[str], Float]:
-    """Return categories as columns of zeros and ones, NaN for missing cells."""
-    names = list[str]()
-    columns = [np.empty((len(table.samples), 0))]
+    Levels are columns of zeros and ones, NaN for missing cells.
+    """
+    levels = list[str]()
+    marks = [np.empty((len(table.samples), 0))]
     for name, category in table.categories:
         titles = {level: f"{name}={level}" for level in category.categories}
         if titles.keys() <= {"False", "True"}:
             titles = {"True": name}
-        for level, title in titles.items():
-            marks = np.where(category.isna(), np.nan, category == level)
-            columns.append(marks[:, None])
-            names.append(title)
-    return names, np.hstack(columns)
+        levels += titles.values()
+        marks += [
+            np.where(category.isna(), np.nan, category == level)[:, None]
+            for level in titles
+        ]
+    of_levels = of_categories(table.name) if table.columns else table.name
+    return [
+        (table.name, table.columns, table.numbers),
+        (of_levels, levels, np.hstack(marks)),
+    ]
 
 
 def _strongest(
@@ -342,106 +327,64 @@ def _strongest(
     return strongest.astype({"n_in": int, "n_out": int}), contrast["standardized"]
 
 
-class _Moments(NamedTuple):
-    """Sums over the samples of each cluster, (k, d), of columns that are scaled.
+def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
+    """Return which columns are binary, and compare each cluster with the rest.
 
     Squares of numbers that are scaled and, if dense, centered neither overflow nor
-    cancel.
+    cancel; shares are exact as they are.
     """
-
-    counts: Float  # samples with a value
-    sums: Float
-    squares: Float
-    scales: Float  # what each column was divided by, (d,)
-    means: Float  # what was subtracted from each column then, (d,)
-    is_binary: np.ndarray  # (d,)
-
-
-def _sparse_moments(table: csr_array, members: csr_array) -> _Moments:
-    """Return the moments of a sparse table, whose zeros count and are not stored."""
-    table.sum_duplicates()
-    is_missing = ~np.isfinite(table.data)
-    table.data[is_missing] = 0.0
-    missing = csr_array((is_missing * 1.0, table.indices, table.indptr), table.shape)
-    largest = np.zeros(table.shape[1])
-    np.maximum.at(largest, table.indices, np.abs(table.data))
-    scales = np.where(largest > 0, largest, 1.0)
-
-    table.data /= scales[table.indices]
-    squared = table * table
-    differences = abs(squared - table)
-    is_off = differences.sum(axis=0) > 0
-    return _Moments(
-        counts=members.sum(axis=1)[:, None] - (members @ missing).toarray(),
-        sums=(members @ table).toarray(),
-        squares=(members @ squared).toarray(),
-        scales=scales,
-        means=np.zeros(len(scales)),
-        is_binary=(scales == 1) & ~is_off,
-    )
-
-
-def _dense_moments(table: Float, members: csr_array) -> _Moments:
-    """Return the moments of a dense table; shares are exact as they are."""
-    is_missing = ~np.isfinite(table)
-    table = np.where(is_missing, 0.0, table)
-    largest = np.abs(table).max(axis=0, initial=0.0)
-    scales = np.where(largest > 0, largest, 1.0)
-    table = table / scales
-
-    is_square = (table * table == table).all(axis=0)
-    is_binary = (scales == 1) & is_square
-    n_known = np.maximum((~is_missing).sum(axis=0), 1)
-    found = table.sum(axis=0) / n_known
-    means = np.where(is_binary, 0.0, found)
-    centered = np.where(is_missing, 0.0, table - means)
-    return _Moments(
-        counts=members @ (~is_missing).astype(float),
-        sums=members @ centered,
-        squares=members @ centered**2,
-        scales=scales,
-        means=means,
-        is_binary=is_binary,
-    )
-
-
-def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Float]]:
-    """Return which columns are binary, and compare each cluster with the rest."""
+    means = np.zeros(table.shape[1])
+    largest = means.copy()
+    missing: Any
     if issparse(table):
-        moments = _sparse_moments(csr_array(table, dtype=float, copy=True), members)
+        # Its zeros count, and are not stored.
+        table = csr_array(table, dtype=float, copy=True)
+        table.sum_duplicates()
+        is_missing = ~np.isfinite(table.data)
+        table.data[is_missing] = 0.0
+        cells = (is_missing * 1.0, table.indices, table.indptr)
+        missing = csr_array(cells, table.shape)
+        np.maximum.at(largest, table.indices, np.abs(table.data))
+        scales = np.where(largest > 0, largest, 1.0)
+        table.data /= scales[table.indices]
+        is_binary = (scales == 1) & (abs(table * table - table).sum(axis=0) == 0)
     else:
-        moments = _dense_moments(np.asarray(table, float), members)
+        missing = ~np.isfinite(table) * 1.0
+        table = np.where(missing, 0.0, table).astype(float)
+        largest = np.abs(table).max(axis=0, initial=0.0)
+        scales = np.where(largest > 0, largest, 1.0)
+        table = table / scales
+        is_binary = (scales == 1) & (table * table == table).all(axis=0)
+        n_known = np.maximum((1 - missing).sum(axis=0), 1)
+        means = np.where(is_binary, 0.0, table.sum(axis=0) / n_known)
+        table = np.where(missing, 0.0, table - means)
 
-    n_in = moments.counts
+    of_cluster = [
+        dense_rows(members @ each) for each in (missing, table, table * table)
+    ]
+    n_in = members.sum(axis=1)[:, None] - of_cluster[0]
     n = n_in.sum(axis=0)
     n_out = n - n_in
-    sums = moments.sums.sum(axis=0)
-    squares = moments.squares.sum(axis=0)
+    sums = of_cluster[1].sum(axis=0)
+    squares = of_cluster[2].sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_in = moments.sums / n_in
-        mean_out = (sums - moments.sums) / n_out
+        mean_in = of_cluster[1] / n_in
+        mean_out = (sums - of_cluster[1]) / n_out
 
-    squares_of_mean = sums**2 / np.maximum(n, 1)
-    of_all = np.maximum(squares - squares_of_mean, 0)
+    of_all = np.maximum(squares - sums**2 / np.maximum(n, 1), 0)
     # One number throughout, but for rounding; centering has removed a part of the mean.
-    typical = np.maximum(squares, n * moments.means**2)
-    is_constant = of_all <= ROUNDING * typical
+    is_constant = of_all <= ROUNDING * np.maximum(squares, n * means**2)
     of_inside = n_in * np.nan_to_num(mean_in) ** 2
-    of_outside = n_out * np.nan_to_num(mean_out) ** 2
-    between = of_inside + of_outside
-    left = np.maximum(squares - between, 0)
-    variance = left / np.maximum(n - 2, 1)
-
+    within = squares - (of_inside + n_out * np.nan_to_num(mean_out) ** 2)
     # The least spread within clusters, as a share of that of all samples, so that
     # effects are finite.
-    least_spread = 0.01
-    least = least_spread**2 * of_all / np.maximum(n - 1, 1)
-    spread = np.sqrt(np.maximum(variance, least))
+    least = 0.01**2 * of_all / np.maximum(n - 1, 1)
+    spread = np.sqrt(np.maximum(within / np.maximum(n - 2, 1), least))
     difference = np.where(is_constant, 0.0, mean_in - mean_out)
-    return moments.is_binary, {
+    return is_binary, {
         "n_in": n_in,
         "n_out": n_out,
-        "mean_in": (mean_in + moments.means) * moments.scales,
-        "mean_out": (mean_out + moments.means) * moments.scales,
+        "mean_in": (mean_in + means) * scales,
+        "mean_out": (mean_out + means) * scales,
         "standardized": difference / np.where(is_constant | (spread == 0), 1.0, spread),
     }

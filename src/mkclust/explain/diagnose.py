@@ -15,12 +15,12 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.exceptions import silence
 from mkclust.explain.fitted import (
+    Parts,
     check_fitted,
     features_of,
     integer_seed,
     unfitted_copy,
 )
-from mkclust.explain.parts import Parts
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.embedding import inverse
 from mkclust.fit.missingness import Missingness
@@ -102,33 +102,27 @@ class Diagnosis:
         """Kernels without clear agreement with any other; none if not tested."""
         if not self.view_agreement.is_testable:
             return ()
-        shares = zip(self.names, self.view_agreement.shares, strict=True)
-        return tuple(name for name, some in shares if not some)
+        return tuple(self.table.index[~np.asarray(self.view_agreement.shares)])
 
     @property
     def duplicates(self) -> tuple[tuple[str, str], ...]:
         """Pairs of kernels that are nearly the same: of a redundancy above 0.99."""
-        are_copies = self.redundancy > COPY_ALIGNMENT
-        pairs = np.argwhere(np.triu(are_copies, 1))
-        named = ((self.names[p], self.names[q]) for p, q in pairs)
-        return tuple(named)
+        pairs = np.argwhere(np.triu(self.redundancy > COPY_ALIGNMENT, 1))
+        return tuple((self.names[p], self.names[q]) for p, q in pairs)
 
     def summary(self) -> str:
         """Return which views agree, a table of kernels, and what stands out."""
-        title = (
-            f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)} "
-            "kernels"
-        )
+        title = f"{self.method}, {count(self.n_clusters, 'cluster')}, {len(self.names)}"
         shown = self.table.dropna(axis=1, how="all")
         rows = [["kernel", *(column.replace("_", " ") for column in shown)]]
         for name, *values, p_value in shown.itertuples():
             cells = [
-                f"{each:.2f}".replace("-0.00", "0.00").replace("nan", "-")
-                for each in values
+                f"{round(each, 2) + 0.0:.2f}".replace("nan", "-") for each in values
             ]
             rows.append([name, *cells, p_text(p_value)])
         verdict = self.view_agreement.verdict()
-        lines = [title, "", verdict, "", text_table(rows), "", *self.sentences()]
+        lines = [f"{title} kernels", "", verdict, "", text_table(rows), ""]
+        lines += self.sentences()
         if self.missingness is not None:
             lines += ["", self.missingness.summary()]
         return "\n".join(lines)
@@ -147,15 +141,9 @@ class Diagnosis:
         directions = self.view_agreement.directions
         few = directions < FULL_WEIGHT_DIRECTIONS
         decisive = alone.argmax()
-        # A kernel decides the clusters if its own agree with them to at least this
-        # adjusted Rand index.
-        decides = 0.9
-        if (
-            self.n_clusters > 1
-            and few[decisive]
-            and not few.all()
-            and alone.max() >= decides
-        ):
+        # A kernel whose own clusters agree at least so much decides the clusters.
+        decides = self.n_clusters > 1 and alone.max() >= 0.9
+        if decides and few[decisive] and not few.all():
             found.append(
                 f"{self.noun.capitalize()} {alone.idxmax()!r} decides the clusters: "
                 f"alone it has the same to {alone.max():.2f} (adjusted Rand index), "
@@ -164,9 +152,8 @@ class Diagnosis:
                 "column does."
             )
 
-        # Adjusted Rand indices of at least this are shown as 1.00.
-        same = 0.995
-        if self.n_clusters > 1 and without.min() >= same:
+        # Which are shown as 1.00.
+        if self.n_clusters > 1 and without.min() >= 0.995:
             found.append(f"No single {self.noun} changes the clusters.")
         elif self.n_clusters > 1 and without.notna().any():
             found.append(
@@ -192,16 +179,13 @@ class Diagnosis:
         if not noise:
             return [f"Each {self.noun} agrees with another one."]
         kernels = self.noun.capitalize()
-        them = "it"
         if len(noise) > 1:
             kernels += "s"
-            them = "them"
-        names = join_words(map(repr, noise), most=len(noise))
         sentences = [
-            f"{kernels} {names} may be noise: no clear agreement with "
-            f"another {self.noun}. Or it has structure of its own, or the agreement "
-            "is too weak for this number of samples, or the samples are in another "
-            "order."
+            f"{kernels} {join_words(map(repr, noise), most=len(noise))} may be noise: "
+            f"no clear agreement with another {self.noun}. Or it has structure of its "
+            "own, or the agreement is too weak for this number of samples, or the "
+            "samples are in another order."
         ]
         largest = weights.idxmax()
         if largest in noise and np.ptp(weights) > 0:
@@ -209,7 +193,7 @@ class Diagnosis:
                 f"Weights are not importance: {largest!r} has the largest."
             )
         if len(noise) < len(self.names) and weights[list(noise)].any():
-            sentences.append(f"AgreementKKM sets {them} aside.")
+            sentences.append(f"AgreementKKM sets such {self.noun}s aside.")
         return sentences
 
 
@@ -272,8 +256,8 @@ def diagnose(
         )
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
-        exact = exact_kernels(model, samples, max_samples)
-        table = _compare(exact.model, exact.stack, leave_one_out)
+        exact, stack, part = exact_kernels(model, samples, max_samples)
+        table = _compare(exact, stack, leave_one_out)
     table.insert(0, "weight", model.weights_)
     table.insert(1, "alignment", model.alignments_)
     table["p_value"] = model.agreement_.p_values.min(axis=1)
@@ -284,73 +268,48 @@ def diagnose(
         view_agreement=model.agreement_,
         missingness=getattr(model, "missingness_", None),
         n_samples=len(model.labels_),
-        n_diagnosed=len(exact.part),
-        refit_agreement=exact.agreement_with(model),
+        n_diagnosed=len(part),
+        refit_agreement=agreement_of_labels(
+            to_host(model.labels_, None)[part], exact.labels_
+        ),
         noun=noun_of_kernels(model),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ExactKernels:
-    """The exact kernels of some samples of a fit, and a model fitted on them."""
-
-    model: MultipleKernelClusterer
-    stack: Stack
-    part: np.ndarray  # which samples of the fit, rising
-
-    def agreement_with(self, model: MultipleKernelClusterer) -> float:
-        """Return the adjusted Rand index with a fit of all samples."""
-        labels = to_host(model.labels_, None)
-        return agreement_of_labels(labels[self.part], self.model.labels_)
-
-    def observed(self) -> np.ndarray:
-        """Return which kernels have which of the samples, (n, m) of bool."""
-        found = getattr(self.model, "observed_", None)
-        if found is None:
-            return np.ones((len(self.part), self.stack.n_kernels), bool)
-        if hasattr(self.model, "bank_"):
-            views = [
-                self.model.bank_.kernel_views_[p] for p in range(self.stack.n_kernels)
-            ]
-            return np.asarray(found)[:, views]
-        return np.asarray(found)
-
-
 def exact_kernels(
     model: MultipleKernelClusterer, samples: Samples, max_samples: int
-) -> ExactKernels:
-    """Return the kernels of a fit, or of a fit on some samples if these are many.
+) -> tuple[MultipleKernelClusterer, Stack, np.ndarray]:
+    """Return a fit, or one of some samples if these are many, its kernels and samples.
 
     Features of kernels, and kernels of anchors alone, are not the kernels themselves: a
     model with these is fitted again, too.
     """
     n = len(model.labels_)
-    if (
-        n <= max_samples
-        and not is_approximated(model)
-        and not hasattr(model, "anchors_")
-    ):
-        return ExactKernels(model, open_again(model, samples), np.arange(n))
+    has_kernels = not is_approximated(model) and not hasattr(model, "anchors_")
+    if n <= max_samples and has_kernels:
+        return model, open_again(model, samples), np.arange(n)
+
     part = sample_clusters(to_host(model.labels_, None), max_samples)
-    refitted, samples = _refit(model, samples, part)
-    return ExactKernels(refitted, open_again(refitted, samples), part)
-
-
-def _refit(
-    model: MultipleKernelClusterer, samples: Any, part: np.ndarray
-) -> tuple[Any, Any]:
-    """Fit a model again on some samples with exact kernels; return its input, too."""
     if is_approximated(model):
         X = _kernels_of_features(model, samples, part)
-        options = {"approximation": None, "kernels": "precomputed", "scale": "auto"}
-        refitted = unfitted_copy(model).set_params(**options)
+        refitted = unfitted_copy(model)
+        refitted.set_params(approximation=None, kernels="precomputed", scale="auto")
     else:
         parts = Parts(model, samples)
         X = parts.take(part)
         refitted = parts.unfitted(model)
         if model.LEARNS_FROM_ANCHORS:
             refitted.set_params(anchors=max(len(part), 2))
-    return refitted, read_again(refitted.fit(X), X)
+    refitted.fit(X)
+    return refitted, open_again(refitted, read_again(refitted, X)), part
+
+
+def observed_kernels(model: MultipleKernelClusterer) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
+    observed = getattr(model, "observed_", None)
+    if observed is not None and hasattr(model, "bank_"):
+        return np.asarray(observed)[:, list(model.bank_.kernel_views_)]
+    return observed
 
 
 def _kernels_of_features(
@@ -362,14 +321,14 @@ def _kernels_of_features(
     """
     maps = replace(features_of(model).features, means=None, floors=None)
     block = as_blocks(samples).take(part)
-    kernels = tuple(to_host(F @ F.T) for F in maps.of_observed(block))
-    names = model.kernel_names_
-    found = Samples("kernels", names, kernels, encodings=samples.encodings)
-    if block.observed is not None:
-        found = replace(found, missing=~block.observed)
-    if samples.groups is not None:
-        found = replace(found, groups=samples.groups[part])
-    return found
+    return Samples(
+        "kernels",
+        model.kernel_names_,
+        tuple(to_host(F @ F.T) for F in maps.of_observed(block)),
+        missing=None if block.observed is None else ~block.observed,
+        groups=None if samples.groups is None else samples.groups[part],
+        encodings=samples.encodings,
+    )
 
 
 def _compare(
@@ -379,34 +338,34 @@ def _compare(
     k = model.n_clusters_
     rows = []
     rounding = rounding_of_entries(stack)
-    # A kernel is constant if centering leaves at most this many roundings of its trace.
-    constant_roundings = 100
-
-    # The columns of a diagnosis that are computed by clustering again.
-    compared = ("agreement", "leave_one_out", "cluster_gap", "top_share")
     for p, kernel in enumerate(stack.kernels):
         given = float(to_host(kernel.diagonal()).sum())
         relaxation = centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
         if not model.center:
-            n = kernel.n_samples
-            uniform = np.full((n, 1), 1 / n)
+            uniform = np.full((kernel.n_samples, 1), 1 / kernel.n_samples)
             means = kernel @ to_device(uniform, kernel.like)
             standard = Standardization(kernel.diagonal(), row_means=means[:, 0])
             kernel = Standardized(kernel, standard)
             centered = relax(kernel, k, tol=EIGEN_TOLERANCE)
-        trace = float(to_host(kernel.diagonal()).sum())
-        is_constant = trace <= constant_roundings * rounding * given
         # The rows that k-means clusters, as in fit: zero beyond the rank of a kernel.
         scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, rounding)
         embedded = relaxation.products[:, :k] * to_device(scale, relaxation.products)
         values = np.diag(relaxation.eigenvalues[:k])
-        root = root_of_gram(values, stack.n_samples)
-        row = dict.fromkeys(compared, np.nan)
-        row["agreement"] = _agreement(model, embedded, root, [p])
+        row = {
+            "agreement": _agreement(
+                model, embedded, root_of_gram(values, stack.n_samples), [p]
+            ),
+            "leave_one_out": np.nan,
+            "cluster_gap": centered.cluster_gap,
+            "top_share": np.nan,
+        }
         if leave_one_out:
             row["leave_one_out"] = _compare_without(model, stack, p)
-        if not is_constant:
-            row["cluster_gap"] = centered.cluster_gap
+        trace = float(to_host(kernel.diagonal()).sum())
+        # A kernel is constant if centering leaves this many roundings of its trace.
+        if trace <= 100 * rounding * given:
+            row["cluster_gap"] = np.nan
+        else:
             row["top_share"] = centered.value / trace
         rows.append(row)
     return pd.DataFrame(rows, pd.Index(model.kernel_names_))
@@ -422,25 +381,20 @@ def _compare_without(model: MultipleKernelClusterer, stack: Stack, p: int) -> fl
     refitted = unfitted_copy(model)
     try:
         solution = refitted.solve(others)
-        if solution.stack is not None:
-            others = solution.stack
-
+        others = solution.stack or others
         rows = refitted._rows(others, solution)[0]
         used = rest
         if solution.coefficients is not None:
             used = [rest[q] for q in np.flatnonzero(solution.coefficients)]
-        root = None
-        if _form(model) == "components":
-            root = root_of(others, solution)
-
+        root = root_of(others, solution) if _has_components(model) else None
         return _agreement(model, rows, root, used)
     except ValueError:  # the other kernels may hold too few different samples
         return np.nan
 
 
-def _form(model: MultipleKernelClusterer) -> str:
-    """Return which rows of its partition a model has clustered."""
-    return getattr(model, "rounding_", "unit")
+def _has_components(model: MultipleKernelClusterer) -> bool:
+    """Return whether a model has clustered the components of its partition."""
+    return getattr(model, "rounding_", "unit") == "components"
 
 
 def _agreement(
@@ -450,20 +404,15 @@ def _agreement(
     kernels: Sequence[int],
 ) -> float:
     """Return how far clusters of rows agree with the model's, where kernels know."""
-    observed = getattr(model, "observed_", None)
     seen = np.arange(len(model.labels_))
+    observed = observed_kernels(model)
     if observed is not None:
-        if hasattr(model, "bank_"):
-            kernels = [model.bank_.kernel_views_[p] for p in kernels]
-        known = observed[:, kernels].any(axis=1)
-        seen = np.flatnonzero(known)
-    if _form(model) != "components":
-        root = None
-    options: Any = {"n_init": model.n_init, "random_state": integer_seed(model)}
+        seen = np.flatnonzero(observed[:, kernels].any(axis=1))
     labels, *_ = discretize(
         select(rows, seen),
         model.n_clusters_,
-        root=root,
-        **options,
+        root=root if _has_components(model) else None,
+        n_init=model.n_init,
+        random_state=integer_seed(model),
     )
     return agreement_of_labels(model.labels_[seen], labels)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.stats import binom
 
 from mkclust.data import Samples
 from mkclust.engine.eigen import relax
-from mkclust.explain.borders import count_at_borders
 from mkclust.explain.null_draws import NullDraws, mix, open_stack
 from mkclust.explain.sample_scores import own_and_nearest
 from mkclust.graph.numbers import Tight, k_means_for_all
@@ -22,6 +21,10 @@ from mkclust.types import Float
 from mkclust.watch import tell
 
 Verdict = Literal["none", "weak", "strong"]
+
+# Positions on the line from a center, 0, to the next one, 1, with the border at 1/2: up
+# to the first a sample is near its center, from the second on at the border.
+CORE, BORDER = 0.25, 0.375
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +78,9 @@ class EvidenceOfClusters:
 
     def summary(self) -> str:
         """Return the reasons in sentences."""
-        cloud = f"p {self.p_text(self.p_cloud)}"
-        shuffled = f"p {self.p_text(self.p_shuffled)}"
+        cloud, shuffled = (
+            f"p {self.p_text(value)}" for value in (self.p_cloud, self.p_shuffled)
+        )
         limit = f"the limit is {self.level:g}"
         if self.p_cloud > self.level:
             return (
@@ -119,57 +123,47 @@ class Clusterings(NamedTuple):
 
     def coordinates(self, n_clusters: int) -> Float:
         """Return the samples by the kernel's own distances, (n, k - 1)."""
-        found = self.eigenvalues[: n_clusters - 1]
-        leading = np.maximum(found, 0)
-        directions = self.vectors[:, : n_clusters - 1]
-        return directions * np.sqrt(leading)
+        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
+        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
 def cluster_kernel(K: Float, k_values: list[int]) -> Clusterings:
     """Cluster samples by k - 1 leading eigenvectors of a centered kernel."""
     with one_thread_if_small(len(K)):
-        # Relative error of the sum of the leading eigenvalues.
-        tolerance = 1e-4
-        found = relax(DenseKernel(K), max(k_values), tol=tolerance)
-        values, V = found.eigenvalues, found.vectors
-        # Directions that the kernel does not have carry no information. Eigenvalues
-        # below this share of the largest are rounding: the kernel has a lower rank.
-        rank_tolerance = 1e-10
-        largest = max(values[0], 0)
-        known = V * (values > rank_tolerance * largest)
+        # A relative error of 1e-4 of the sum of the leading eigenvalues is enough.
+        found = relax(DenseKernel(K), max(k_values), tol=1e-4)
+        values = found.eigenvalues
+        V = found.vectors
+        # Directions that the kernel does not have carry no information: eigenvalues
+        # below this share of the largest are rounding.
+        known = V * (values > 1e-10 * max(values[0], 0))
         # In units in which rounding is the same for any number of samples.
         points = [np.sqrt(len(K)) * known[:, : k - 1] for k in k_values]
         tight = k_means_for_all(points, k_values)
-    pairs = zip(points, tight, strict=True)
-    silhouettes = np.array([silhouette(*pair) for pair in pairs])
+    silhouettes = np.array(list(map(silhouette, points, tight)))
     return Clusterings(silhouettes, [each.labels for each in tight], V, values)
 
 
 def silhouette(points: Float, found: Tight) -> float:
     """Return the mean silhouette by centers, zero if a cluster is empty."""
-    labels, centers = found.labels, found.centers
-    sizes = np.bincount(labels, minlength=len(centers))
-    if len(centers) < 2 or sizes.min() == 0:
+    labels = found.labels
+    sizes = np.bincount(labels, minlength=len(found.centers))
+    if len(sizes) < 2 or sizes.min() == 0:
         return 0.0
-    distances = cdist(points, centers)
+    distances = cdist(points, found.centers)
     own, nearest = own_and_nearest(distances, labels)
-    # Centers nearer than this share of the longest distance are the same, apart from
-    # rounding.
-    same_center = 1e-6
-    if nearest.min() <= same_center * distances.max():
+    # Centers nearer than this share of the longest distance are the same.
+    if nearest.min() <= 1e-6 * distances.max():
         return 0.0
-    of_samples = np.where(sizes[labels] > 1, (nearest - own) / nearest, 0)
-    return float(of_samples.mean())
+    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
 
 
 def numbers_to_test(k_values: list[int]) -> list[int]:
     """Return the numbers that are tested, evenly spread by their ratios."""
     kept = k_values[:1]
-    # Every number that is tested is at least this multiple of the one before: numbers
-    # near each other are as clear.
-    step = 1.3
+    # Numbers near each other are as clear.
     for k in k_values:
-        if k >= step * kept[-1]:
+        if k >= 1.3 * kept[-1]:
             kept.append(k)
     return kept
 
@@ -196,16 +190,17 @@ def find_evidence(
     observed = cluster_kernel(K, numbers).silhouettes
     null = NullDraws(samples, model, shares)
 
-    def compare(draw_kernel: Callable[[], Float]) -> float:
-        """Return the p-value of the samples among draws without clusters."""
-        return compare_with_draws(observed, draw_kernel, numbers, n_draws)
-
-    p_cloud = compare(partial(null.cloud, rng))
+    p_cloud = compare_with_draws(observed, lambda: null.cloud(rng), numbers, n_draws)
     p_shuffled = float("nan")
     if null.n_views > 1:
         p_shuffled = 1.0
         if p_cloud <= level:
-            p_shuffled = max(compare(partial(null.shuffled, rng)), p_agreement)
+            p_shuffled = max(
+                p_agreement,
+                compare_with_draws(
+                    observed, lambda: null.shuffled(rng), numbers, n_draws
+                ),
+            )
 
     found = cluster_kernel(K, [n_clusters])
     borders = count_at_borders(found.coordinates(n_clusters), found.labels[0])
@@ -233,16 +228,14 @@ def compare_with_draws(
 ) -> float:
     """Return the p-value of silhouettes among those of draws without clusters."""
     drawn: list[Float] = []
-    # If this share of the first draws shows clearer clusters, the others are not worth
-    # the time.
-    first_draws = 19
-    hopeless = 0.2
-    for count in (min(first_draws, n_draws), n_draws):
+    # If a fifth of the first draws shows clearer clusters, the others are not worth the
+    # time.
+    for count in (min(19, n_draws), n_draws):
         while len(drawn) < count:
             tell(len(drawn), n_draws)
             drawn.append(cluster_kernel(draw_kernel(), k_values).silhouettes)
         p_value = rank_p_value(observed, np.array(drawn))
-        if p_value > hopeless:
+        if p_value > 0.2:
             break
     return p_value
 
@@ -252,8 +245,76 @@ def rank_p_value(criterion: Float, drawn: Float) -> float:
     # All are standardized together, so that the data are treated as any of the draws.
     everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
-    offsets = everything - everything.mean(axis=0)
     divisors = np.where(deviations > 0, deviations, 1)
-    standardized = offsets / divisors
-    largest = standardized.max(axis=1)
+    largest = ((everything - everything.mean(axis=0)) / divisors).max(axis=1)
     return float(np.mean(largest >= largest[0]))
+
+
+class Borders(NamedTuple):
+    """How many samples are between neighboring clusters and near their centers."""
+
+    n_between: int  # samples at a border
+    # Samples near the centers: at each border, twice those of the sparser side.
+    n_within: int
+    sparse: float  # a lower density than this is sparser than in a continuum
+
+    @property
+    def density(self) -> float:
+        """How dense samples are at borders, in units of that near centers."""
+        if self.n_within == 0:
+            return float("inf") if self.n_between else float("nan")
+        return self.n_between / self.n_within * CORE / (0.5 - BORDER)
+
+    @property
+    def p_value(self) -> float:
+        """How likely a continuum is to have as few samples at borders."""
+        odds = self.sparse * (0.5 - BORDER) / CORE
+        total = self.n_between + self.n_within
+        if total == 0:
+            return 1.0
+        return float(binom.cdf(self.n_between, total, odds / (1 + odds)))
+
+
+def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
+    """Count points, (n, d), at the borders between clusters and near their centers.
+
+    A sample has a position between its own center and that of the neighbor with the
+    nearest border. At the edge of a cloud a border is denser than the sparser core,
+    hence the sparser side counts.
+    """
+    labels = np.unique(labels, return_inverse=True)[1]
+    k = int(labels.max()) + 1
+    centers = np.array([points[labels == c].mean(axis=0) for c in range(k)])
+    squares = cdist(points, centers, "sqeuclidean")
+    apart = cdist(centers, centers, "sqeuclidean")
+    apart[apart == 0] = np.inf  # of every center to itself
+    gained = np.take_along_axis(squares, labels[:, None], axis=1) - squares
+    positions = np.where(
+        np.isinf(apart[labels]), -np.inf, 0.5 + gained / (2 * apart[labels])
+    )
+    neighbors = positions.argmax(axis=1)
+    position = positions.max(axis=1)
+    # Positions of samples at the very center are zero up to rounding.
+    near = (position >= -1e-6) & (position < CORE)
+    cores = np.zeros((k, k), dtype=np.int64)
+    np.add.at(cores, (labels[near], neighbors[near]), 1)
+    # Every pair of clusters counts twice.
+    n_within = int(np.minimum(cores, cores.T).sum())
+    # How dense a border of a continuum is at least, in units of the sparser of the two
+    # cores: 0.36 was the least on curves and surfaces of a thousand samples cut into
+    # two or three parts, 0.53 for more parts. From the third on, each dimension of the
+    # parts adds as much again.
+    least = 0.35 if k <= 3 else 0.5
+    sparse = least * max(1.0, _dimensions(points - centers[labels], labels) - 1)
+    return Borders(int((position >= BORDER).sum()), n_within, sparse)
+
+
+def _dimensions(offsets: Float, labels: np.ndarray) -> float:
+    """Return the mean number of directions of clusters, by their variances."""
+    total = 0.0
+    for size, c in zip(np.bincount(labels), np.unique(labels), strict=True):
+        own = offsets[labels == c]
+        scatter = own.T @ own
+        squares = np.square(scatter).sum()
+        total += size * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+    return float(total / len(labels))

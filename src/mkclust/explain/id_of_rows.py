@@ -1,7 +1,6 @@
 """Tables that hold the ids of their samples in a column instead of the index."""
 
-from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -25,14 +24,17 @@ def with_ids(
     if has_ids(frame.index) and (index.nlevels > 1 or len(_shared(frame.index, index))):
         return frame, ""
     if index.nlevels > 1:
-        return _with_levels(frame, index, who, has_index)
+        # Columns may have the names of the levels of the ids.
+        levels = list(index.names)
+        if None not in levels and set(levels) <= set(frame.columns):
+            return frame.set_index(levels), join_words(levels)
+        _refuse_position(frame, index, who, has_index)
+        return frame, ""
 
-    places = range(frame.shape[1])
-    uses = {place: _use(frame, place, index) for place in places}
-    whole = [place for place, use in uses.items() if use == "all"]
-    part = [place for place, use in uses.items() if use == "some"]
-    if not whole and part:
-        raise ValueError(_advice(frame, part[0], index, who))
+    uses: list[str] = [_use(frame.iloc[:, p], index) for p in range(frame.shape[1])]
+    whole = [place for place, use in enumerate(uses) if use == "all"]
+    if not whole and "some" in uses:
+        raise ValueError(_advice(frame.iloc[:, uses.index("some")], index, who))
     if not whole:
         _refuse_position(frame, index, who, has_index)
         return frame, ""
@@ -40,28 +42,14 @@ def with_ids(
     first = frame.columns[whole[0]]
     ids = pd.Index(frame.iloc[:, whole[0]])
     if any(not ids.equals(pd.Index(frame.iloc[:, place])) for place in whole[1:]):
-        doubles = (repr(frame.columns[place]) for place in whole)
-        names = join_words(doubles)
+        names = join_words(map(repr, frame.columns[whole]))
         raise ValueError(
             f"{who}: each of the columns {names} holds the ids of {FITTED}: choose one "
             f"by frame.set_index({first!r})"
         )
 
-    kept = [p for p in range(frame.shape[1]) if p not in whole]
-    rest = frame.iloc[:, kept]
-    return rest.set_axis(ids, axis=0), str(first)
-
-
-def _with_levels(
-    frame: pd.DataFrame, index: Any, who: str, has_index: bool
-) -> tuple[pd.DataFrame, str]:
-    """Return a frame indexed by its columns named as levels of the ids."""
-    names = list(index.names)
-    if None not in names and set(names) <= set(frame.columns):
-        return frame.set_index(names), join_words(names)
-
-    _refuse_position(frame, index, who, has_index)
-    return frame, ""
+    kept = [place for place, use in enumerate(uses) if use != "all"]
+    return frame.iloc[:, kept].set_axis(ids, axis=0), str(first)
 
 
 def _refuse_position(
@@ -72,22 +60,18 @@ def _refuse_position(
         return
 
     cure = ""
-    for place, name in enumerate(frame.columns):
-        column = frame.iloc[:, place]
-        is_text = all(isinstance(value, str) for value in column)
-        advice = ""
-        if is_text and column.is_unique:
-            advice = id_advice(pd.Index(column), index)
-
-        if advice:
-            cure = f"its column {name!r} may hold ids, but {advice}"
-            break
-    if has_index and not cure:
+    if has_index:
         cure = (
             "pass frame.set_index(column) if a column holds its ids, or "
             "frame.set_axis(ids) with those of the model (sample_ids_) if its rows are "
             "in their order"
         )
+    for name, column in frame.items():
+        is_text = column.is_unique and all(isinstance(value, str) for value in column)
+        advice = id_advice(pd.Index(column), index) if is_text else ""
+        if advice:
+            cure = f"its column {name!r} may hold ids, but {advice}"
+            break
     if cure:
         raise ValueError(
             f"{who} has no index of ids, and {FITTED} have ids such as "
@@ -103,56 +87,38 @@ def _shared(ids: Any, index: Any) -> Any:
     return ids[written_like(ids, index).isin(index)]
 
 
-def _use(frame: pd.DataFrame, place: int, index: Any) -> Literal["all", "some", "none"]:
+def _use(column: pd.Series, index: Any) -> str:
     """Return whether all, some or none of the values of a column are ids of a fit.
 
     Numbers may be ids by chance, as ages are. Without the name of ids, they count as
     some if they all differ and all ids of the fit are among them, and else as none.
     """
-    column = frame.iloc[:, place]
-    known = column.dropna()
-    different = pd.Index(known.unique())
-    n_shared = 0
-    if len(different):
-        n_shared = len(_shared(different, index))
-
+    different = pd.Index(column.dropna().unique())
+    n_shared = len(_shared(different, index))
     if n_shared == 0:
         return "none"
 
     is_text = all(isinstance(value, str) for value in different)
-    is_named = _is_named(frame.columns[place], index)
+    is_named = has_name_of_ids(column.name) or column.name in {index.name} - {None}
     all_differ = len(different) == len(column)
     if all_differ and n_shared == len(different) and (is_text or is_named):
         return "all"
-
-    # From this share of its values on, a column of text that are ids of the samples
-    # holds ids.
-    least_share = 0.5
-    if is_named or (is_text and n_shared >= least_share * len(different)):
-        return "some"
-    if all_differ and n_shared == len(index):
+    # From half of its values on, a column of text that are ids holds ids.
+    may_be = is_text and 2 * n_shared >= len(different)
+    if is_named or may_be or (all_differ and n_shared == len(index)):
         return "some"
     return "none"
 
 
-def _is_named(name: Hashable, index: Any) -> bool:
-    return has_name_of_ids(name) or (index.name is not None and name == index.name)
-
-
-def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
+def _advice(column: pd.Series, index: Any, who: str) -> str:
     """Return what keeps a column of ids from being used, and what to do about it."""
-    name = frame.columns[place]
-    column = frame.iloc[:, place]
+    name = column.name
     known = column.dropna()
-    different = pd.Index(known.unique())
-    others = different.difference(_shared(different, index))
     found = f"{who}: column {name!r} holds ids of {FITTED}, and the index none"
-
     if len(known) < len(column):
-        n = len(column) - len(known)
         return (
-            f"{found}: {n} of its cells are empty: drop these rows, then "
-            f"set_index({name!r})"
+            f"{found}: {len(column) - len(known)} of its cells are empty: drop these "
+            f"rows, then set_index({name!r})"
         )
     if not known.is_unique:
         repeated = known[known.duplicated()].iloc[0]
@@ -160,12 +126,10 @@ def _advice(frame: pd.DataFrame, place: int, index: Any, who: str) -> str:
             f"{found}: some are there more than once, such as {repeated!r}: keep one "
             f"row for each by frame.drop_duplicates({name!r}), then set_index({name!r})"
         )
-    if len(others):
-        return (
-            f"{found}; it also holds others, such as {others[:1].tolist()[0]!r}: pass "
-            f"frame.set_index({name!r}), which leaves the rows of others out"
-        )
+    different = pd.Index(known)
+    others = different.difference(_shared(different, index)).tolist()
+    also = f"; it also holds others, such as {others[0]!r}" if others else ""
     return (
-        f"{found}: pass frame.set_index({name!r}), or rename it if these are other "
-        "numbers"
+        f"{found}{also}: pass frame.set_index({name!r}), which leaves the rows of "
+        "others out, or rename it if these are other numbers"
     )

@@ -50,14 +50,9 @@ class MemoryEstimate:
         """
         if available is None:
             available = self.available
-        # Every pass over exact kernels takes the square of the samples: beyond this,
-        # hours in all.
-        most_on_the_fly = 50_000
         for strategy, n_bytes in self.n_bytes.items():
-            is_slow = strategy in ("on-the-fly", "streamed")
-            if is_slow and self.n_samples > most_on_the_fly:
-                continue
-            if available is None or n_bytes <= available:
+            is_slow = strategy in ("on-the-fly", "streamed") and self.n_samples > 50_000
+            if not is_slow and (available is None or n_bytes <= available):
                 return strategy
         return None
 
@@ -72,12 +67,12 @@ class MemoryEstimate:
             lines.append(f"  {strategy:<11} {in_units(n_bytes):>12}  {what}")
 
         best = self.strategy()
+        use = "none of these fits"
+        if best is not None:
+            use = f"use {best}: {STRATEGIES[best]}"
         if self.available is None:
             lines.append("The available memory is unknown.")
-        elif best is None:
-            lines.append(f"Available: {in_units(self.available)}; none of these fits.")
         else:
-            use = f"use {best}: {STRATEGIES[best]}"
             lines.append(f"Available: {in_units(self.available)}; {use}.")
         return "\n".join(lines)
 
@@ -127,10 +122,7 @@ def estimate_memory(
     >>> estimate.strategy(available=16 * 2**30)
     'on-the-fly'
     """
-    views = n_kernels
-    if n_views is not None:
-        views = n_views
-
+    views = n_kernels if n_views is None else n_views
     sizes = {"n_samples": n_samples, "n_kernels": n_kernels, "n_clusters": n_clusters}
     sizes |= {"n_features": n_features, "n_components": n_components, "n_views": views}
     for name, value in sizes.items():
@@ -139,23 +131,26 @@ def estimate_memory(
         raise ValueError(f"dtype={dtype!r}: pass 'float32' or 'float64'")
     if method not in METHODS:
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
-    n = n_samples
-    m = n_kernels
-    k = n_clusters
     kind = METHODS[method]
     size = np.dtype(dtype).itemsize
     columns_read = {"dense": n_features, "on-the-fly": n_features, "streamed": 0}
     n_bytes = {
-        storage: fit_bytes(kind, storage, n, m, k, itemsize=size, n_features=columns)
+        storage: fit_bytes(
+            kind,
+            storage,
+            n_samples,
+            n_kernels,
+            n_clusters,
+            itemsize=size,
+            n_features=columns,
+        )
         for storage, columns in columns_read.items()
     }
     if not kind.NEEDS_ENTRIES:
         columns = views * n_components
+        learned_from = 2 * size * n_features * min(n_samples, FIT_SAMPLES)
+        row_bytes = size * columns + 4 * n_clusters * size + 16
         products = product_bytes(columns, views)
-        n_read = min(n, FIT_SAMPLES)
-        learned_from = 2 * size * n_features * n_read
-        row_bytes = 4 * k * size + 16
-        partitions = n * row_bytes
-        features = n * columns * size
-        n_bytes["features"] = products + learned_from + partitions + features
-    return MemoryEstimate(n, m, k, n_bytes, available_bytes())
+        n_bytes["features"] = products + learned_from + n_samples * row_bytes
+    available = available_bytes()
+    return MemoryEstimate(n_samples, n_kernels, n_clusters, n_bytes, available)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import helmert
@@ -51,31 +50,28 @@ class NullDraws:
 
     def __init__(self, samples: Samples, model: MultipleKernelClusterer, shares: Float):
         stack = open_stack(model, samples)
-        self._samples, self._model, self._shares = samples, model, shares
-        self._names, self._views = stack.names, stack.views
-        observed = observed_samples(stack.kernels)
+        self._samples = samples
+        self._model = model
+        self._shares = shares
+        self._stack = stack
         self._kernels = [
             to_host(observed_part(each).kernel.dense()) for each in stack.kernels
         ]
-        self._missing = None
-        if observed is not None:
-            self._missing = ~observed
-        self.n_views = len(
-            {view for view, share in zip(stack.views, shares, strict=True) if share}
-        )
+        observed = observed_samples(stack.kernels)
+        self._missing = None if observed is None else ~observed
+        self.n_views = len(set(np.array(stack.views)[np.asarray(shares) != 0]))
 
-        missing = self._missing
         self._is_rows = _can_be_drawn(samples, model)
+        parts = self._kernels
+        missing = self._missing
         if self._is_rows:
             parts = [to_host(view) for view in samples.views.values()]
             missing = samples.missing
         else:
-            inner = [gaussian_inner_products(K) for K in self._kernels]
+            inner = [gaussian_inner_products(K) for K in parts]
             self._is_gaussian = [each is not None for each in inner]
-            parts = list(self._kernels)
-            for p, products in enumerate(inner):
-                if products is not None:
-                    parts[p] = products
+            pairs = zip(parts, inner, strict=True)
+            parts = [K if each is None else each for K, each in pairs]
 
         K = mix(stack, shares)
         self._rotated = []
@@ -87,19 +83,14 @@ class NullDraws:
             # one of it.
             places = np.argmax(K[:, some], axis=1)
             places[some] = np.arange(len(some))
-            if self._is_rows:
-                block = part[places]
-            else:
-                block = part[np.ix_(places, places)]
-            self._rotated.append((some, block))
+            block = part[places]
+            self._rotated.append((some, block if self._is_rows else block[:, places]))
 
     def cloud(self, rng: np.random.Generator) -> Float:
         """Return the mix of one cloud, centered, (n_samples, n_samples)."""
-        # Attempts to draw samples that can all be scaled.
-        max_draws = 20
         # A sample at the mean of a kernel cannot be scaled: rare, but certain in many
         # draws.
-        for _ in range(max_draws - 1):
+        for _ in range(19):
             with suppress(ValueError):
                 return self._draw_cloud(rng)
         return self._draw_cloud(rng)
@@ -111,35 +102,31 @@ class NullDraws:
         Q, T = np.linalg.qr(normal)
         # All rotations that keep the constant vector, and so the mean, are equally
         # likely.
-        signs = np.sign(np.diag(T))
-        R = Q * signs @ helmert(len(Q), full=True)
-        rotated = (R[some] @ part for some, part in self._rotated)
-        drawn = tuple(rotated)
+        R = Q * np.sign(np.diag(T)) @ helmert(len(Q), full=True)
+        drawn = [R[some] @ part for some, part in self._rotated]
         if self._is_rows:
-            samples = replace(self._samples, parts=drawn)
+            samples = replace(self._samples, parts=tuple(drawn))
             return mix(open_stack(self._model, samples), self._shares)
-        kernels = []
         for p, (some, _) in enumerate(self._rotated):
-            products = drawn[p] @ R[some].T
+            drawn[p] = drawn[p] @ R[some].T
             if self._is_gaussian[p]:
-                products = _gaussian(products, self._kernels[p][0, 0])
-            kernels.append(products)
-        return self._mix(kernels)
+                halves = np.diag(drawn[p]) / 2
+                exponents = drawn[p] - halves - halves[:, None]
+                drawn[p] = self._kernels[p][0, 0] * np.exp(exponents)
+        return self._mix(drawn)
 
     def shuffled(self, rng: np.random.Generator) -> Float:
         """Return the mix with the samples of every view shuffled, centered, (n, n)."""
-        sizes = {
-            view: len(K) for view, K in zip(self._views, self._kernels, strict=True)
-        }
+        pairs = list(zip(self._stack.views, self._kernels, strict=True))
+        sizes = {view: len(K) for view, K in pairs}
         orders = {view: rng.permutation(size) for view, size in sizes.items()}
-        each = zip(self._views, self._kernels, strict=True)
-        permuted = [K[np.ix_(orders[view], orders[view])] for view, K in each]
-        return self._mix(permuted)
+        return self._mix([K[np.ix_(orders[view], orders[view])] for view, K in pairs])
 
     def _mix(self, kernels: Sequence[Float]) -> Float:
+        """Return the mix of kernels that were drawn, standardized as those given."""
         symmetric = tuple((K + K.T) / 2 for K in kernels)
         stack = as_stack(
-            Samples("kernels", self._names, symmetric, missing=self._missing),
+            Samples("kernels", self._stack.names, symmetric, missing=self._missing),
             center=self._model.center,
             normalize=self._model.normalize,
             validate=False,
@@ -152,9 +139,7 @@ def _can_be_drawn(samples: Samples, model: MultipleKernelClusterer) -> bool:
     if samples.kind == "kernels" or any(map(is_sparse, samples.parts)):
         return False
     bank = model.kernels.fit(samples)
-    asked: Mapping[str, Any] = {}
-    if isinstance(bank.rules, Mapping):
-        asked = bank.rules
+    asked = bank.rules if isinstance(bank.rules, Mapping) else {}
     return all(
         RULES[kind].takes_any_numbers
         and getattr(asked.get(name), "preprocess", None) is None
@@ -162,22 +147,12 @@ def _can_be_drawn(samples: Samples, model: MultipleKernelClusterer) -> bool:
     )
 
 
-def _gaussian(products: Float, scale: float) -> Float:
-    halves = np.diag(products) / 2
-    exponents = products - halves - halves[:, None]
-    return scale * np.exp(exponents)
-
-
 def gaussian_inner_products(K: Float) -> Float | None:
     """Return inner products of the points of a Gaussian kernel; None of others."""
     diagonal = np.diag(K)
-    first = diagonal[0]
-    constant = np.ptp(diagonal) <= TOLERANCE * abs(first)
-    if not constant or K.min() <= 0:
+    is_constant = np.ptp(diagonal) <= TOLERANCE * abs(diagonal[0])
+    if not is_constant or K.min() <= 0:
         return None
     inner = centered(np.log(K / diagonal[0]))
     values = eigvalsh(inner)
-    largest = max(values[-1], 0)
-    if values[0] < -TOLERANCE * largest:
-        return None
-    return inner
+    return inner if values[0] >= -TOLERANCE * max(values[-1], 0) else None

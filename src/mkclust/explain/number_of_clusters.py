@@ -8,7 +8,7 @@ import numpy as np
 
 from mkclust.exceptions import silence
 from mkclust.explain.evidence import EvidenceOfClusters, find_evidence
-from mkclust.explain.parts import Parts
+from mkclust.explain.fitted import Parts
 from mkclust.explain.stability import draw, seeded
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.steps import MOST_WRITTEN
@@ -117,7 +117,12 @@ def suggest_n_clusters(
     """
     check_parameter("max_samples", max_samples, Count())
     check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
-    model, source = _open(X, options)
+    unknown = sorted(options.keys() - OF_KERNELS - OF_GRAPH)
+    if unknown:
+        raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
+    model = AgreementKKM(n_clusters=2, random_state=0, **options)
+    model.check_parameters()
+    source = Parts(model, X)
     n_used = min(source.n_samples, max_samples)
     numbers = check_k_values(k_values, n_used)
     rng = seeded(random_state)
@@ -127,7 +132,11 @@ def suggest_n_clusters(
         if n_used < source.n_samples:
             drawn = draw(rng, source.n_samples, n_used)
             samples = source.take(drawn)
-        pass_ = cut_samples(_model_of(model, source, n_used), samples, numbers, rng)
+        # Of many samples, rows of kernels are read.
+        cut = source.unfitted(model)
+        if source.kernels != "precomputed" and n_used > MOST_WRITTEN:
+            cut.set_params(kernels__on_the_fly=True)
+        pass_ = cut_samples(cut, samples, numbers, rng)
         tests = None
         if evidence:
             tests = _test(model, source, drawn, pass_, numbers, level, rng)
@@ -146,23 +155,6 @@ def options_of(model: MultipleKernelClusterer) -> dict[str, Any]:
     return {name: parameters[name] for name in names & parameters.keys()}
 
 
-def _open(X: Any, options: dict[str, Any]) -> tuple[AgreementKKM, Parts]:
-    """Return the model whose graph is cut, and its input."""
-    if unknown := sorted(set(options) - OF_KERNELS - OF_GRAPH):
-        raise TypeError(f"suggest_n_clusters has no parameter {unknown[0]!r}")
-    model = AgreementKKM(n_clusters=2, random_state=0, **options)
-    model.check_parameters()
-    return model, Parts(model, X)
-
-
-def _model_of(model: AgreementKKM, source: Parts, n_used: int) -> Any:
-    """Return a model for some samples; for many it reads rows of kernels."""
-    copy = source.unfitted(model)
-    if source.kernels != "precomputed" and n_used > MOST_WRITTEN:
-        copy.set_params(kernels__on_the_fly=True)
-    return copy
-
-
 def _test(
     model: AgreementKKM,
     source: Parts,
@@ -174,20 +166,19 @@ def _test(
 ) -> EvidenceOfClusters:
     """Test how strong the evidence of clusters is, on some of the samples."""
     everyone = np.arange(source.n_samples) if drawn is None else drawn
-    # Tests use this number of samples, or this number for each cluster if that is more.
-    tested_samples = 300
-    tested_per_cluster = 2
-    most = max(tested_samples, tested_per_cluster * k_values[-1])
-    n_tested = min(len(everyone), most)
+    # Tests use this number of samples, or two for each cluster if that is more.
+    n_tested = min(len(everyone), max(300, 2 * k_values[-1]))
     part = source.take(everyone[draw(rng, len(everyone), n_tested)])
-    names = ("center", "normalize", "psd")
-    options = {name: getattr(model, name) for name in names}
-    mixing = AverageKKM(kernels=source.kernels, missing_views="rescale", **options)
-
-    agreement = found.agreement
+    mixing = AverageKKM(
+        kernels=source.kernels,
+        missing_views="rescale",
+        center=model.center,
+        normalize=model.normalize,
+        psd=model.psd,
+    )
     p_agreement = 0.0
-    if agreement.n_independent_views > 1:
-        p_agreement = float(agreement.p_values.min())
+    if found.agreement.n_independent_views > 1:
+        p_agreement = float(found.agreement.p_values.min())
     return find_evidence(
         mixing,
         part,

@@ -73,15 +73,13 @@ def sample_scores(
     if len(clusters) < 2:
         return SampleScores(silhouette, margin)
     embedded = model._rows_of(model.embedding_)[known]
-    sizes = np.bincount(own)
     rows = compared_rows(embedded, model._root)
-    means = [rows[own == c].mean(axis=0) for c in range(len(clusters))]
-    centers = np.array(means)
+    centers = np.array([rows[own == c].mean(axis=0) for c in range(len(clusters))])
     margin[known] = margins(embedded, own, centers, model._root)
     if len(known) > most_compared:
+        sizes = np.bincount(own)
         to_own, to_next = own_and_nearest(cdist(rows, centers), own)
-        largest = np.maximum(to_own, to_next)
-        larger = np.maximum(largest, np.finfo(float).tiny)
+        larger = np.maximum(np.maximum(to_own, to_next), np.finfo(float).tiny)
         scores = (to_next - to_own) / larger
         silhouette[known] = np.where(sizes[own] == 1, 0.0, scores)
     elif len(clusters) < len(known):
@@ -108,17 +106,15 @@ def margins(
     squares = cdist(rows, centers, "sqeuclidean")
     between = cdist(centers, centers, "sqeuclidean")[labels]
     between[between == 0] = np.inf
-    each = np.arange(len(labels))
     # From the border to the own center it is half of the way between two centers.
-    own = squares[each, labels]
-    shares = (squares - own[:, None]) / between
-    shares[each, labels] = np.inf
+    own = np.take_along_axis(squares, labels[:, None], axis=1)
+    shares = (squares - own) / between
+    np.put_along_axis(shares, labels[:, None], np.inf, axis=1)
     return shares.min(axis=1)
 
 
 def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
     """Return the distances to the own center and to the nearest of the others."""
     others = distances.copy()
-    others[np.arange(len(own)), own] = np.inf
-    numbers = np.arange(len(own))
-    return distances[numbers, own], others.min(axis=1)
+    np.put_along_axis(others, own[:, None], np.inf, axis=1)
+    return distances[np.arange(len(own)), own], others.min(axis=1)

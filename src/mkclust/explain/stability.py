@@ -1,6 +1,5 @@
 """How far clusters stay the same with other samples, or other landmarks."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.exceptions import silence
 from mkclust.explain.clarity import DEPENDS, Clarity, Vary
-from mkclust.explain.fitted import check_fitted
-from mkclust.explain.parts import Parts
+from mkclust.explain.fitted import Parts, check_fitted
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import known_again
 from mkclust.linalg import to_host
@@ -66,13 +64,10 @@ class Stability:
         """Return the reading in words."""
         shares = [f"{share:.2f}".replace("nan", "-") for share in self.clusters]
         if self.names is not None:
-            named = zip(shares, self.names, strict=True)
-            shares = [f"{share} ({name})" for share, name in named]
-        n_samples = len(self.samples)
-        drawn = f"on {self.size} of {n_samples} samples"
-        if self.vary != "samples":
-            drawn = "with other landmarks"
-
+            shares = list(map("{} ({})".format, shares, self.names))
+        drawn = "with other landmarks"
+        if self.vary == "samples":
+            drawn = f"on {self.size} of {len(self.samples)} samples"
         return (
             f"{self.method}, {len(self.agreements)} refits {drawn}\n\nClusters of a "
             f"refit agree with the model's to {self.mean:.2f} on average, and to "
@@ -146,14 +141,13 @@ def stability(
     if n_resamples is None:
         n_resamples = {"samples": 20, "landmarks": 5}[vary]
     check_parameter("n_resamples", n_resamples, Count())
-    check_parameter("max_samples", max_samples, Count())
     check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
     rng = seeded(random_state)
     covered = model._covered
     n_all = len(model.labels_)
     model, samples = known_again(model, X)
     labels = to_host(model.labels_, None)
-    n = samples.n_samples
+    n = len(labels)
     k = model.n_clusters_
     parts = Parts(model, samples)
     refitted = parts.unfitted(model)
@@ -162,11 +156,16 @@ def stability(
         size = n
         refitted.set_params(approximation=_without_seeds(model.approximation))
     else:
-        _check_size(size, n, k)
-        _limit_components(refitted, size)
+        if size < k:
+            raise ValueError(
+                f"a part of {size} of {n} samples cannot have {k} clusters: raise "
+                "fraction or max_samples"
+            )
+        number = getattr(refitted.approximation, "n_components", None)
+        if isinstance(number, int | np.integer):
+            refitted.set_params(approximation__n_components=min(int(number), size))
 
-    n_stayed = np.zeros(n)
-    n_drawn = np.zeros(n)
+    n_stayed, n_drawn = np.zeros((2, n))
     agreements = np.zeros(n_resamples)
     with silence():  # the fit itself has warned
         for index in steps(range(n_resamples)):
@@ -179,55 +178,31 @@ def stability(
                 refitted.set_params(random_state=int(rng.integers(2**31 - 1)))
             found = to_host(refitted.fit(given).labels_, None)
             known = (labels[part] >= 0) & (found >= 0)
-            if not known.any():
-                continue
-            part = part[known]
-            found = found[known]
-            n_stayed[part] += align_labels(found, labels[part]) == labels[part]
-            n_drawn[part] += 1
-            agreements[index] = agreement_of_labels(labels[part], found)
-    shares = np.divide(
-        n_stayed,
-        n_drawn,
-        out=np.full(n, np.nan),
-        where=n_drawn > 0,
-    )
+            if known.any():
+                part = part[known]
+                found = found[known]
+                n_stayed[part] += align_labels(found, labels[part]) == labels[part]
+                n_drawn[part] += 1
+                agreements[index] = agreement_of_labels(labels[part], found)
+    with np.errstate(invalid="ignore"):
+        shares = n_stayed / n_drawn
     means = pd.Series(shares).groupby(labels).mean()
-    clusters = means.reindex(range(k)).to_numpy()
     if covered is not None and n < n_all:
         shares = spread_rows(shares, covered, n_all, np.nan)
     return Stability(
         type(model).__name__,
         vary,
         shares,
-        clusters,
+        means.reindex(range(k)).to_numpy(),
         agreements,
         size,
         names_of(model),
     )
 
 
-def _check_size(size: int, n_samples: int, n_clusters: int) -> None:
-    """Refuse parts with fewer samples than clusters."""
-    if size < n_clusters:
-        raise ValueError(
-            f"a part of {size} of {n_samples} samples cannot have {n_clusters} "
-            "clusters: raise fraction or max_samples"
-        )
-
-
-def _limit_components(model: MultipleKernelClusterer, size: int) -> None:
-    """Have a map draw no more landmarks than a part has samples."""
-    number = getattr(model.approximation, "n_components", None)
-    if isinstance(number, int | np.integer):
-        model.set_params(approximation__n_components=min(int(number), size))
-
-
 def _without_seeds(approximation: Any) -> Any:
     """Return a copy of a map without seeds: each view's is seeded by the model then."""
-    seeds: Sequence[str] = ()
-    if approximation is not None:
-        seeds = seeds_of(approximation)
+    seeds = () if approximation is None else seeds_of(approximation)
     if not seeds:
         raise ValueError(
             f"vary='landmarks' with approximation={approximation!r}: it draws nothing; "

@@ -1,4 +1,7 @@
-"""Survival by cluster: log-rank tests, pair by pair, and adjusted hazard ratios."""
+"""Survival by cluster: log-rank tests, pair by pair, and adjusted hazard ratios.
+
+These are of a Cox regression with Efron's way of ties, by Newton's method.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,10 +11,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
-from mkclust.explain.cox import fit_cox
 from mkclust.explain.permuted_clusters import PermutedClusters
 from mkclust.text import join_words
 from mkclust.types import Float
+
+# Relative change of the log-likelihood at which the steps end.
+TOLERANCE = 1e-11
+# Standard errors per standard deviation of a column from which on its coefficient has
+# run off to infinity; those of data with any information are below one.
+INFINITE_ERROR = 1e3
 
 
 class LogRank:
@@ -33,10 +41,6 @@ class LogRank:
         left = (self.n_at_risk - self.n_events) / n_others
         self.variances = self.n_events * left
 
-    def expected(self, groups: np.ndarray) -> Float:
-        """Return the events to be expected in every group, if none differ."""
-        return self.n_events @ self._shares(groups)[0]
-
     def statistic(self, groups: np.ndarray) -> float:
         """Return chi-square without differences, NaN if no groups meet at risk."""
         shares, members = self._shares(groups)
@@ -45,27 +49,20 @@ class LogRank:
         excess = (events - self.n_events[:, None] * shares).sum(axis=0)
 
         # Written so that it is exactly zero if no two groups are at risk together.
-        weighted = shares * self.variances[:, None]
-        covariance = -weighted.T @ shares
-        spreads = shares * (1 - shares)
-        np.fill_diagonal(covariance, self.variances @ spreads)
+        covariance = -(shares * self.variances[:, None]).T @ shares
+        np.fill_diagonal(covariance, self.variances @ (shares * (1 - shares)))
         if not covariance.any():
             return np.nan
         # Excesses sum to zero, and so does every row of their covariance. Eigenvalues
         # of a covariance below this share of the largest are zero but for rounding.
-        rank_tolerance = 1e-10
-        inverse = np.linalg.pinv(covariance, rcond=rank_tolerance, hermitian=True)
+        inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
         return float(excess @ inverse @ excess)
 
     def p_value(self, groups: np.ndarray) -> float:
         """Return the p-value by the chi-square distribution, NaN for few events."""
-        expected = self.expected(groups)
-
-        # Events to be expected in every cluster for the chi-square distribution
-        # (Cochran).
-        fewest_expected = 5
-        n_groups = len(expected)
-        if n_groups < 2 or expected.min() < fewest_expected:
+        expected = self.n_events @ self._shares(groups)[0]
+        # Cochran's rule for the chi-square distribution.
+        if len(expected) < 2 or expected.min() < 5:
             return np.nan
         return float(chi2.sf(self.statistic(groups), len(expected) - 1))
 
@@ -73,8 +70,7 @@ class LogRank:
         """Return the share of each group in those at risk, and its members."""
         _, numbers = np.unique(groups, return_inverse=True)
         members = np.eye(numbers.max() + 1)[numbers]
-        last_first = members[self.order][::-1]
-        at_risk = last_first.cumsum(axis=0)[::-1][self.firsts]
+        at_risk = members[self.order][::-1].cumsum(axis=0)[::-1][self.firsts]
         return at_risk / self.n_at_risk[:, None], members
 
 
@@ -124,20 +120,22 @@ def compare_survival(
     `adjust` has the columns of each variable that is adjusted for, by their titles.
     """
     clusters = permuted.clusters
-    is_known = np.isfinite(times) & np.isfinite(events)
-    known = is_known & (clusters >= 0)
+    known = np.isfinite(times) & np.isfinite(events) & (clusters >= 0)
     pairs = _compare_pairs(name, times, events, known, permuted, names)
-    columns = {
-        title: values for each in adjust.values() for title, values in each.items()
-    }
+    columns: dict[str, Float] = {}
+    for each in adjust.values():
+        columns |= each
     for values in columns.values():
         known &= np.isfinite(values)
-    others = {title: values[known] for title, values in columns.items()}
-    others = {title: each for title, each in others.items() if np.ptp(each) > 0}
-    present = np.unique(clusters[known])
+    others = {
+        title: values[known]
+        for title, values in columns.items()
+        if np.ptp(values[known]) > 0
+    }
+    first, *rest = np.unique(clusters[known])
     own = {
-        f"{names[each]} vs {names[present[0]]}": (clusters[known] == each) * 1.0
-        for each in present[1:]
+        f"{names[each]} vs {names[first]}": (clusters[known] == each) * 1.0
+        for each in rest
     }
     try:
         hazards, p_value = _hazards(times[known], events[known], own, others)
@@ -158,14 +156,9 @@ def _hazards(
 ) -> tuple[pd.DataFrame, float]:
     """Return hazard ratios of clusters and other columns, and the test of clusters."""
     terms = [*own, *others]
-    columns = [*own.values(), *others.values()]
-    matrix = np.column_stack(columns)
+    matrix = np.column_stack([*own.values(), *others.values()])
     fit = fit_cox(times, events, matrix, terms)
-
-    # Two-sided confidence of the intervals of hazard ratios.
-    confidence = 0.95
-    quantile = norm.ppf((1 + confidence) / 2)
-    reach = quantile * fit.errors
+    reach = norm.ppf(0.975) * fit.errors
     hazards = {
         "term": terms,
         "hazard_ratio": np.exp(fit.coefficients),
@@ -175,12 +168,7 @@ def _hazards(
     }
     p_value = np.nan
     if others:
-        without = fit_cox(
-            times,
-            events,
-            matrix[:, len(own) :],
-            list(others),
-        )
+        without = fit_cox(times, events, matrix[:, len(own) :], list(others))
         gain = 2 * (fit.log_likelihood - without.log_likelihood)
         p_value = float(chi2.sf(gain, len(own)))
     return pd.DataFrame(hazards), p_value
@@ -196,26 +184,18 @@ def _compare_pairs(
 ) -> pd.DataFrame:
     """Return the log-rank tests of every two clusters, corrected by Holm."""
     clusters = permuted.clusters
-    rows = []
-    present = np.unique(clusters[known]).tolist()
-    pairs = list(combinations(present, 2))
-
-    # Pairs of clusters up to which they are compared.
-    most_pairs = 66
-    if len(pairs) > most_pairs:
+    pairs = list(combinations(np.unique(clusters[known]).tolist(), 2))
+    # Of more pairs of clusters, none are compared.
+    if len(pairs) > 66:
         pairs = []
+    rows = []
     for one, other in pairs:
-        both = known & np.isin(clusters, (one, other))
+        pair = permuted.only((one, other))
+        both = known & (pair.clusters >= 0)
         if not events[both].any():
             continue
-
-        pair = permuted.only((one, other))
-        test = LogRank(times[both], events[both] == 1)
         statistic, p_value = survival_test(
-            f"{name} {one} {other}",
-            test,
-            both,
-            pair,
+            f"{name} {one} {other}", times, events, both, pair
         )
         if np.isfinite(statistic):
             rows.append((names[one], names[other], statistic, p_value))
@@ -225,22 +205,26 @@ def _compare_pairs(
 
 
 def survival_test(
-    name: str, test: LogRank, known: np.ndarray, permuted: PermutedClusters
+    name: str,
+    times: Float,
+    events: Float,
+    known: np.ndarray,
+    permuted: PermutedClusters,
 ) -> tuple[float, float]:
-    """Return the log-rank statistic of clusters, and its p-value.
+    """Return the log-rank statistic of clusters of known samples, and its p-value.
 
     It is by the chi-square distribution if enough events are expected in every cluster
     and the samples are exchangeable, by permutations else.
     """
+    test = LogRank(times[known], events[known] == 1)
     clusters = permuted.clusters[known]
     statistic = test.statistic(clusters)
-    if not np.isfinite(statistic):
-        return statistic, np.nan
+    p_value = np.nan
     if permuted.groups is None:
         p_value = test.p_value(clusters)
-        if np.isfinite(p_value):
-            return statistic, p_value
-    return statistic, permuted.p_value(name, known, test.statistic)
+    if np.isfinite(statistic) and np.isnan(p_value):
+        p_value = permuted.p_value(name, known, test.statistic)
+    return statistic, p_value
 
 
 def holm(p_values: Float) -> Float:
@@ -252,15 +236,103 @@ def holm(p_values: Float) -> Float:
     order = np.argsort(p_values)
     factors = np.arange(len(p_values), 0, -1)
     corrected = np.maximum.accumulate(factors * p_values[order])
-    found = np.empty(len(p_values))
-    found[order] = np.minimum(corrected, 1)
-    return found
+    return np.minimum(corrected, 1)[np.argsort(order)]
 
 
-def about_medians(medians: Mapping[int, float], names: Sequence[str]) -> str:
-    """Return the median times of clusters in words."""
-    told = [
-        f"{'not reached' if np.isnan(time) else format(time, '.3g')} in {names[each]}"
-        for each, time in medians.items()
-    ]
-    return join_words(told, most=12)
+@dataclass(frozen=True, eq=False)
+class CoxFit:
+    """Coefficients of proportional hazards, in the order of the columns."""
+
+    coefficients: Float  # logarithms of hazard ratios, (p,)
+    covariance: Float  # (p, p)
+    log_likelihood: float
+
+    @property
+    def errors(self) -> Float:
+        """The standard errors of the coefficients."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+class _Likelihood:
+    """The partial likelihood, with sums over the samples at risk at every event."""
+
+    def __init__(self, times: Float, is_event: np.ndarray, columns: Float):
+        order = np.argsort(-times, kind="stable")  # at risk: all that come before
+        self.columns = columns[order]
+        self.times = times[order]
+        self.events = np.flatnonzero(is_event[order])
+        ends = np.searchsorted(-self.times, -self.times[self.events], side="right")
+        self.at_risk = ends - 1
+        # Efron: the j-th of d events at one time counts these with a weight of 1 - j/d.
+        _, self.step, sizes = np.unique(
+            self.times[self.events], return_inverse=True, return_counts=True
+        )
+        firsts = np.r_[0, np.cumsum(sizes[::-1])[:-1]][::-1]
+        place = np.arange(len(self.events)) - firsts[self.step]
+        self.left_out = place / sizes[self.step]
+
+    def at(self, coefficients: Float) -> tuple[float, Float, Float]:
+        """Return the log-likelihood, its gradient, and minus its second derivative."""
+        x = self.columns
+        scores = x @ coefficients
+        scores -= scores.max()
+        risks = np.exp(scores)
+        zeroth = self._sums(risks)
+        first = self._sums(risks[:, None] * x)
+        second = self._sums(risks[:, None, None] * x[:, :, None] * x[:, None, :])
+
+        means = first / zeroth[:, None]
+        value = scores[self.events].sum() - np.log(zeroth).sum()
+        gradient = (x[self.events] - means).sum(axis=0)
+        expected = (second / zeroth[:, None, None]).sum(axis=0)
+        information = expected - means.T @ means
+        return float(value), gradient, information
+
+    def _sums(self, values: Float) -> Float:
+        """Return the sums at every event, of those at risk without ties so far."""
+        at_risk = np.cumsum(values, axis=0)[self.at_risk]
+        tied = np.zeros((self.step.max() + 1, *values.shape[1:]))
+        np.add.at(tied, self.step, values[self.events])
+        return at_risk - (self.left_out * tied[self.step].T).T
+
+
+def fit_cox(times: Float, events: Float, columns: Float, names: list[str]) -> CoxFit:
+    """Return the hazard ratios of columns, or refuse what has no finite ones."""
+    spread = columns.std(axis=0)
+    if not events.any():
+        raise ValueError("there are no events")
+    constant = np.array(names)[spread == 0]
+    if len(constant):
+        raise ValueError(f"{join_words(constant)}: constant among these samples")
+    standard = (columns - columns.mean(axis=0)) / spread
+
+    # Singular values of standardized columns below this share of the largest are zero.
+    if np.linalg.matrix_rank(standard, rtol=1e-8) < len(names):
+        raise ValueError(
+            f"{join_words(names)}: one of them follows from the others; leave it out"
+        )
+    likelihood = _Likelihood(times, events == 1, standard)
+    found = np.zeros(len(names))
+    value, gradient, information = likelihood.at(found)
+
+    # Newton's steps: the likelihood is concave, so that a few are enough.
+    for _ in range(60):
+        step = np.linalg.pinv(information, hermitian=True) @ gradient
+        new = likelihood.at(found + step)
+        while not new[0] >= value - TOLERANCE * abs(value):
+            step = step / 2
+            new = likelihood.at(found + step)
+        found = found + step
+        change = new[0] - value
+        value, gradient, information = new
+        if change <= TOLERANCE * abs(value):
+            break
+    eigenvalues, directions = np.linalg.eigh(information)
+    if eigenvalues[0] < INFINITE_ERROR**-2:
+        name = names[np.abs(directions[:, 0]).argmax()]
+        raise ValueError(
+            f"{name}: its hazard ratio is not finite, because events happen on one "
+            "side of it only; merge its levels, or leave it out"
+        )
+    covariance = np.linalg.inv(information) / np.outer(spread, spread)
+    return CoxFit(found / spread, covariance, value)

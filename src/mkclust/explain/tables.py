@@ -10,14 +10,12 @@ from pandas.api.types import is_integer_dtype
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data import Samples
-from mkclust.data.id_columns import looks_like_an_id
 from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
 from mkclust.explain.id_of_rows import with_ids
 from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.text import join_words
-from mkclust.types import Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,30 +44,19 @@ class AlignedTable:
     @property
     def n_missing(self) -> int:
         """Number of empty cells."""
-        numbers = self.numbers
-        if issparse(numbers):
-            numbers = numbers.data
-        counts = (each.isna().sum() for _, each in self.categories)
-        n_levels = sum(counts)
-        return int(np.isnan(numbers).sum() + n_levels)
+        n_levels = sum(int(each.isna().sum()) for _, each in self.categories)
+        numbers = self.numbers.data if issparse(self.numbers) else self.numbers
+        return int(np.isnan(numbers).sum()) + n_levels
 
-    def column(self, place: int) -> Float:
-        """Return a column of numbers."""
-        values = self.numbers[:, [place]]
+    def column(self, name: str) -> pd.Series:
+        """Return a column of numbers, whole ones as such, or a category."""
+        if name not in self.columns:
+            return pd.Series(dict(self.categories)[name])
+        values = self.numbers[:, [self.columns.index(name)]]
         if issparse(values):
             values = values.toarray()
-        return np.asarray(values, dtype=float)[:, 0]
-
-    def is_id(self, name: str) -> bool:
-        """Return whether a column looks like ids of the samples."""
-        categories = dict(self.categories)
-        if name in categories:
-            return looks_like_an_id(name, categories[name])
-
-        values = self.column(self.columns.index(name))
-        if name in self.whole and np.isfinite(values).all():
-            return looks_like_an_id(name, values.astype(np.int64))
-        return looks_like_an_id(name, values)
+        column = pd.Series(np.asarray(values, dtype=float)[:, 0])
+        return column.astype("Int64") if name in self.whole else column
 
 
 def read_tables(
@@ -93,7 +80,7 @@ def read_tables(
         for name, part in tables.items():
             if isinstance(part, pd.DataFrame):
                 tables[name] = part.reset_index(drop=True)
-    elif _are_columns(tables):
+    elif isinstance(tables, Mapping) and tables and _are_columns(tables):
         return [_read_columns(tables, index, observed.get("table"))]
     return [
         _read(name, table, index, names.get(name), observed.get(name))
@@ -101,33 +88,29 @@ def read_tables(
     ]
 
 
+def _are_columns(tables: Mapping[str, Any]) -> bool:
+    """Return whether tables are columns by name, rather than tables by name."""
+    return all(
+        not issparse(each) and not hasattr(each, "obs_names") and np.ndim(each) == 1
+        for each in tables.values()
+    )
+
+
 def _read_columns(
     columns: Mapping[str, Any], index: Any, observed: np.ndarray | None
 ) -> AlignedTable:
     """Return columns by name as one table, in the order of the samples of a fit."""
     who = "table 'table'"
-    frame = pd.DataFrame(dict(columns))
     has_index = any(index_of(each) is not None for each in columns.values())
+    frame = pd.DataFrame(dict(columns))
     frame, id_column = with_ids(frame, index, who, has_index=has_index)
-    if not (id_column or has_index or isinstance(index, int)) and has_ids(index):
+    if id_column:
+        observed = None
+    elif not has_index and not isinstance(index, int) and has_ids(index):
         match_rows(len(frame), index, who)  # refuses another number of rows
         frame.index = index
-    if id_column:
-        found = _read("table", frame, index, None, None)
-        return replace(found, id_column=id_column)
-    return _read("table", frame, index, None, observed)
-
-
-def _are_columns(tables: Any) -> bool:
-    """Return whether tables are columns by name, rather than tables by name."""
-    is_mapping = isinstance(tables, Mapping) and bool(tables)
-    return is_mapping and all(map(_is_column, tables.values()))
-
-
-def _is_column(thing: Any) -> bool:
-    return (
-        not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
-    )
+    found = _read("table", frame, index, None, observed)
+    return replace(found, id_column=id_column)
 
 
 def _read(
@@ -135,10 +118,7 @@ def _read(
 ) -> AlignedTable:
     """Return one table in the order of the samples of a fit."""
     who = f"table {name!r}"
-    n = index
-    if not isinstance(index, int):
-        n = len(index)
-
+    n = index if isinstance(index, int) else len(index)
     table = as_table(thing, who)
     if len(table.values.shape) != 2:
         raise ValueError(
@@ -157,9 +137,7 @@ def _read(
         samples = observed
         rows = np.arange(n_rows)
     else:
-        own: Any = table.index
-        if own is None:
-            own = n_rows
+        own = n_rows if table.index is None else table.index
         rows = match_rows(own, index, who)
         if observed is not None:  # the fit has used nothing else
             is_observed = np.isin(np.arange(n), observed)
@@ -170,15 +148,13 @@ def _read(
         aligned = _read_frame(name, table.values.iloc[rows], samples)
         return replace(aligned, id_column=id_column)
     if columns is None:
-        # Of a parquet file.
+        # The second are those of a parquet file.
         names = table.columns or getattr(table.values, "columns", None)
         columns = names or [f"column {place}" for place in range(table.values.shape[1])]
     titles = tuple(map(str, columns))
     numbers = _numbers(table, who)[rows]
-    found = AlignedTable(name, samples, titles, numbers)
-    if numbers.dtype.kind in "iu":
-        return replace(found, whole=frozenset(titles))
-    return found
+    whole = frozenset(titles) if numbers.dtype.kind in "iu" else frozenset[str]()
+    return AlignedTable(name, samples, titles, numbers, whole=whole)
 
 
 def _numbers(table: Table, who: str) -> Any:
@@ -186,15 +162,9 @@ def _numbers(table: Table, who: str) -> Any:
     values = table.values
     if issparse(values):
         return csr_array(values)
-    if is_foreign(values):
-        values = to_host(values, None)
-    else:
-        values = np.asarray(values)
-
+    values = to_host(values, None) if is_foreign(values) else np.asarray(values)
     try:
-        if values.dtype.kind in "fiub":
-            return values
-        return values.astype(float)
+        return values if values.dtype.kind in "fiub" else values.astype(float)
     except (TypeError, ValueError):
         raise ValueError(
             f"{who} holds {values.dtype} entries that are not numbers: pass a data "
@@ -205,20 +175,17 @@ def _numbers(table: Table, who: str) -> Any:
 def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedTable:
     """Return a frame as numbers and categories, with what was left out."""
     columns = []
-    numbers = []
+    numbers = [np.empty((len(frame), 0))]
     categories = []
     skipped = {}
     whole = []
     for place, label in enumerate(frame.columns):
-        title = str(label)
-        if isinstance(label, int | np.integer):
-            title = f"column {label}"
-
+        title = f"column {label}" if isinstance(label, int | np.integer) else str(label)
         column = read_column(frame, place)
         if column.kind == "number":
             values = pd.to_numeric(frame.iloc[:, place])
             columns.append(title)
-            numbers.append(values.to_numpy(float, na_value=np.nan))
+            numbers.append(values.to_numpy(float, na_value=np.nan)[:, None])
             if is_integer_dtype(frame.dtypes.iloc[place]):
                 whole.append(title)
         elif column.content:
@@ -229,14 +196,11 @@ def _read_frame(name: str, frame: pd.DataFrame, samples: np.ndarray) -> AlignedT
             levels = list(map(str, column.levels))
             categories.append((title, pd.Categorical(texts, levels)))
 
-    matrix = np.empty((len(frame), 0))
-    if numbers:
-        matrix = np.column_stack(numbers)
     return AlignedTable(
         name,
         samples,
         tuple(columns),
-        matrix,
+        np.hstack(numbers),
         categories=tuple(categories),
         skipped=skipped,
         whole=frozenset(whole),

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from mkclust.exceptions import silence
-from mkclust.explain.diagnose import exact_kernels
+from mkclust.explain.diagnose import exact_kernels, observed_kernels
 from mkclust.explain.fitted import check_fitted
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import known_again
@@ -62,10 +62,8 @@ class ViewSeparation:
         """Return the views that tell two clusters from each other, and partly do."""
         rows = self.table.query("one == @one and other == @other")
         above = rows[rows["auc"] > rows["chance"]]
-        # An area under the curve from which on a view tells two clusters from each
-        # other: of two normal distributions 1.2 standard deviations apart.
-        separates_auc = 0.8
-        clear = above["auc"] >= separates_auc
+        # That of two normal distributions 1.2 standard deviations apart.
+        clear = above["auc"] >= 0.8
         return above.loc[clear, "view"].tolist(), above.loc[~clear, "view"].tolist()
 
     def sentences(self) -> list[str]:
@@ -74,30 +72,30 @@ class ViewSeparation:
         for one, other in self.pairs:
             pair = f"{self.names[one]} and {self.names[other]}"
             by_phrase.setdefault(self._phrase(one, other), []).append(pair)
-        if len(by_phrase) == 1 and len(self.pairs) > 1:
-            return [f"Every two clusters {phrase}." for phrase in by_phrase]
         # What most of many pairs have in common needs no list of them.
         usual = max(by_phrase, key=lambda phrase: len(by_phrase[phrase]), default="")
-        if len(by_phrase.get(usual, ())) > max(3, len(self.pairs) / 2):
+        n_usual = len(by_phrase.get(usual, ()))
+        last = []
+        if n_usual == len(self.pairs) > 1:
+            last = [f"Every two clusters {usual}."]
+        elif n_usual > max(3, len(self.pairs) / 2):
+            last = [f"Every other two clusters {usual}."]
+        if last:
             del by_phrase[usual]
-            others = [f"{'; '.join(each)} {what}." for what, each in by_phrase.items()]
-            return [*others, f"Every other two clusters {usual}."]
-        return [f"{'; '.join(each)} {phrase}." for phrase, each in by_phrase.items()]
+        listed = [f"{'; '.join(each)} {what}." for what, each in by_phrase.items()]
+        return listed + last
 
     def _phrase(self, one: int, other: int) -> str:
         """Return in which views two clusters differ."""
         clear, partly = self.told_apart_by(one, other)
-        slightly = ""
-        if partly:
-            slightly = f"slightly in {join_words(partly)}"
-        if not clear:
-            return f"differ clearly in no single view{slightly and f', {slightly}'}"
+        found = f"differ in {join_words(clear)}"
         if len(clear) == len(self.views) > 1:
             return "differ in every view"
-        if slightly:
-            return f"differ in {join_words(clear)}, {slightly}"
-        only = " only" if len(self.views) > 1 else ""
-        return f"differ in {join_words(clear)}{only}"
+        if not clear:
+            found = "differ clearly in no single view"
+        if partly:
+            return f"{found}, slightly in {join_words(partly)}"
+        return f"{found} only" if clear and len(self.views) > 1 else found
 
     def summary(self) -> str:
         """Return the areas under the curve as a text table, and what they mean."""
@@ -105,11 +103,9 @@ class ViewSeparation:
         for (one, other), each in self.table.groupby(["one", "other"]):
             cells = [f"{auc:.2f}".replace("nan", "-") for auc in each["auc"]]
             rows.append([f"{self.names[one]}, {self.names[other]}", *cells])
+        # More pairs are not listed.
+        lines = [text_table(rows)] if len(rows) <= 45 else []
         chance = self.table["chance"].max()
-
-        # The most pairs that a summary lists.
-        most_pairs = 45
-        lines = [text_table(rows)] if len(rows) <= most_pairs else []
         explained = (
             "How well a view alone tells two clusters from each other: 1 is "
             f"completely, 0.5 not at all, up to {chance:.2f} by chance."
@@ -120,8 +116,7 @@ class ViewSeparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the areas as JSON takes them, unknown ones as None."""
-        is_known = self.table.notna()
-        table = self.table.astype(object).where(is_known, None)
+        table = self.table.astype(object).where(self.table.notna(), None)
         return {"pairs": table.to_dict("records"), "n_used": self.n_used}
 
     def plot(self, ax: Any = None) -> ViewSeparationDisplay:
@@ -197,16 +192,16 @@ def view_separation(
     names = names_of(model) or tuple(map(str, range(int(model.n_clusters_))))
     with silence():  # the fit itself has warned
         model, samples = known_again(model, X)
-        exact = exact_kernels(model, samples, max_samples)
-        stack, part = exact.stack, exact.part
-        observed = exact.observed()
+        exact, stack, part = exact_kernels(model, samples, max_samples)
+        observed = observed_kernels(exact)
         labels = to_host(model.labels_, None)[part]
         rng = np.random.default_rng(random_state)
         rows = []
         for p, name in enumerate(stack.names):
-            entries = stack.subset([p]).among().entries
-            K = to_host(entries[0])
-            seen = observed[:, p] & (labels >= 0)
+            K = to_host(stack.subset([p]).among().entries[0])
+            seen = labels >= 0
+            if observed is not None:
+                seen &= observed[:, p]
             rows += [(name, *row) for row in _compare_pairs(K, labels, seen, rng)]
     columns = ["view", "one", "other", "auc", "chance", "n_samples"]
     return ViewSeparation(pd.DataFrame(rows, columns=columns), names, len(part))
@@ -219,16 +214,13 @@ def _compare_pairs(
     present = np.unique(labels[labels >= 0]).tolist()
     for one, other in combinations(present, 2):
         places = [np.flatnonzero(seen & (labels == each)) for each in (one, other)]
-        sizes = [len(each) for each in places]
-        n = sum(sizes)
-        if min(sizes) < 2:
-            yield one, other, np.nan, np.nan, n
-            continue
         both = np.concatenate(places)
-        K_both = K[np.ix_(both, both)]
-        areas = _areas(K_both, sizes[0], rng)
-        chance = float(areas[1:].max())
-        yield one, other, float(areas[0]), chance, n
+        n_first = len(places[0])
+        area = chance = np.nan
+        if 2 <= n_first <= len(both) - 2:
+            area, *drawn = _areas(K[np.ix_(both, both)], n_first, rng)
+            chance = max(drawn)
+        yield one, other, area, chance, len(both)
 
 
 def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
@@ -238,10 +230,8 @@ def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
     """
     n = len(K)
     is_first = np.arange(n) < n_first
-
     # Parts of the samples, each compared with the clusters of the others.
-    most_folds = 5
-    n_folds = min(most_folds, n_first, n - n_first)
+    n_folds = min(5, n_first, n - n_first)
     folds = np.concatenate(
         [rng.permutation(size) % n_folds for size in (n_first, n - n_first)]
     )
@@ -249,26 +239,19 @@ def _areas(K: Float, n_first: int, rng: np.random.Generator) -> Float:
     outside = folds[:, None] != np.arange(n_folds)
     first = outside & is_first[:, None]
     second = outside & ~is_first[:, None]
-    of_first = first / first.sum(axis=0)
-    of_second = second / second.sum(axis=0)
-    contrast = of_first - of_second
-    drawn = (rng.permutation(n) for _ in range(N_PERMUTATIONS))
-    orders = [np.arange(n), *drawn]
+    contrast = first / first.sum(axis=0) - second / second.sum(axis=0)
     # Which sample is at each place, and the similarities of places.
+    orders = [np.arange(n), *(rng.permutation(n) for _ in range(N_PERMUTATIONS))]
     scores = np.empty((n, len(orders)))
     for draw, order in enumerate(orders):
-        placed = np.empty_like(contrast)
-        placed[order] = contrast
-        similarities = K @ placed
+        similarities = K @ contrast[np.argsort(order)]
         scores[:, draw] = similarities[order, folds]
 
     areas = np.zeros(len(orders))
     for fold in range(n_folds):
         own = folds == fold
         first = is_first[own]
-        all_ranks = rankdata(scores[own], axis=0)
-        ranks = all_ranks[first].sum(axis=0)
+        ranks = rankdata(scores[own], axis=0)[first].sum(axis=0)
         a, b = first.sum(), (~first).sum()
-        least = a * (a + 1) / 2
-        areas += (ranks - least) / (a * b)
+        areas += (ranks - a * (a + 1) / 2) / (a * b)
     return areas / n_folds

@@ -36,10 +36,9 @@ from mkclust import (
     write_report,
 )
 from mkclust.explain.report import report_html
-from mkclust.explain.report.cautions import cautions
 from mkclust.explain.report.collect import collect
 from mkclust.explain.report.figures import _of_views
-from mkclust.explain.report.lead import headline, lead
+from mkclust.explain.report.lead import cautions, headline, lead
 from mkclust.explain.report.sections import _about_views
 from mkclust.explain.stability import stability
 from mkclust.fit.same_input import read_again
@@ -410,7 +409,7 @@ def test_a_report_is_written_completely_or_not_at_all(problem, fitted, tmp_path)
     )
     assert path.read_text(encoding="utf-8").endswith("</html>")
     assert [file.name for file in path.parent.iterdir()] == ["fit.html"]
-    with pytest.raises(ValueError, match="y has the shape"):
+    with pytest.raises(ValueError, match="y has 59 rows"):
         write_report(fitted, problem[0], tmp_path / "bad.html", problem[1][:-1])
     assert not (tmp_path / "bad.html").exists()
     with pytest.raises(ValueError, match="is a folder"):

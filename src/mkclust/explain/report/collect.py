@@ -13,13 +13,12 @@ from mkclust.explain.annotate import Annotation, annotate
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.describe import Description, describe, views_of_features
 from mkclust.explain.diagnose import Diagnosis, diagnose
-from mkclust.explain.fitted import check_fitted, fitted_index, samples_of_views
+from mkclust.explain.fitted import Parts, check_fitted, fitted_index, samples_of_views
 from mkclust.explain.number_of_clusters import (
     NumberOfClusters,
     options_of,
     suggest_n_clusters,
 )
-from mkclust.explain.parts import Parts
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability, stability
 from mkclust.explain.tables import read_tables
@@ -30,7 +29,7 @@ from mkclust.index import index_of, match_rows
 from mkclust.kernels import default_bank
 from mkclust.linalg import to_host
 from mkclust.methods import AgreementKKM, AverageKKM
-from mkclust.metrics import agreement_of_labels, scores
+from mkclust.metrics import agreement_of_labels
 from mkclust.plots.style import names_of, noun_of_kernels, sample_clusters
 
 # Entries of kernels for one of several refits, with the slowness of the method.
@@ -41,8 +40,6 @@ MAX_SAMPLES = 2000
 MAX_DIAGNOSED = 6e7
 # Clusters up to which every two of them are compared view by view.
 MAX_SEPARATED = 12
-# Unstable samples that are listed.
-MOST_LISTED = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +71,6 @@ class ReportData:
         return self.names or tuple(map(str, range(int(self.model.n_clusters_))))
 
     @property
-    def is_approximated(self) -> bool:
-        """Whether features stood for the kernels."""
-        return is_approximated(self.model)
-
-    @property
     def solves_one_problem(self) -> bool:
         """Whether one eigenproblem is all that the method solves."""
         return isinstance(self.model, AverageKKM | AgreementKKM)
@@ -90,11 +82,9 @@ class ReportData:
 
     @property
     def has_equal_weights(self) -> bool:
-        """Whether all kernels that are used have the same weight."""
+        """Whether all kernels that are used have the same weight, to three digits."""
         weights = np.asarray(self.model.weights_)
-        # Weights that differ by less are shown as the same.
-        half_of_last_digit = 5e-4
-        return bool(np.ptp(weights[weights > 0]) < half_of_last_digit)
+        return bool(np.ptp(weights[weights > 0]) < 5e-4)
 
     @property
     def verdict(self) -> str:
@@ -129,19 +119,14 @@ class ReportData:
     def gap(self) -> str | None:
         """The certified relative gap, None if the method certifies nothing."""
         gap = getattr(self.model, "duality_gap_", None)
-        if gap is None:
-            return None
-        return f"{gap:.0e}" if gap > 0 else "0"
+        return None if gap is None else f"{max(gap, 0):.0e}".replace("0e+00", "0")
 
     @property
     def clusters(self) -> pd.DataFrame:
-        """Sizes, mean silhouettes and shares of negative ones, by cluster."""
-        silhouettes = pd.Series(self.scores.silhouette[self.known])
-        found = silhouettes.groupby(self.labels[self.known]).agg(
-            size="size", mean="mean", negative=lambda each: (each < 0).mean()
-        )
-        found = found.reindex(range(self.model.n_clusters_)).fillna({"size": 0})
-        return found.astype({"size": int})
+        """Sizes and mean silhouettes by cluster."""
+        by_cluster = pd.Series(self.scores.silhouette).groupby(self.labels)
+        found = by_cluster.agg(["size", "mean"]).reindex(range(len(self.titles)))
+        return found.fillna({"size": 0}).astype({"size": int})
 
     @property
     def clarity(self) -> Clarity:
@@ -149,28 +134,6 @@ class ReportData:
         silhouette = float(self.scores.silhouette[self.known].mean())
         k = int(self.model.n_clusters_)
         return Clarity.of_fit(k, silhouette, self.stability, self.suggestion)
-
-    @property
-    def class_scores(self) -> pd.DataFrame | None:
-        """Scores against the given classes in percent, also of the baseline."""
-        if self.y is None:
-            return None
-        clusters = {"this model": self.labels}
-        if hasattr(self.model, "baseline_labels_"):
-            baseline = np.asarray(self.model.baseline_labels_)
-            clusters["what the views agree on"] = baseline
-        y = self.y[self.known]
-        found = {name: scores(y, each[self.known]) for name, each in clusters.items()}
-        return 100 * pd.DataFrame(found).T
-
-    @property
-    def least_stable(self) -> list[int]:
-        """The samples that refits most often put elsewhere."""
-        if self.stability is None:
-            return []
-        shares = pd.Series(self.stability.samples, dtype=float)
-        moved = shares[shares < 1].sort_values(kind="stable")
-        return moved.index[:MOST_LISTED].tolist()
 
 
 def collect(
@@ -186,10 +149,10 @@ def collect(
     check_fitted(model)
     # The model and its samples without those of which nothing is known.
     covered, samples = known_again(model, X)
-    classes = None
     if y is not None:
-        classes = _classes_by_index(y, model)
-    annotation = _annotation(model, annotation)
+        y = _classes_by_index(y, model)
+    if annotation is not None and not isinstance(annotation, Annotation):
+        annotation = annotate(model, annotation)
     n_filled = 0
     if model.table_options.impute and samples.kind != "kernels":
         tables = read_tables(X, fitted_index(model), samples_of_views(model))
@@ -199,20 +162,31 @@ def collect(
     diagnosis = None
     separation = None
     agreed_ari = None
+    m = len(model.kernel_names_)
+    k = int(model.n_clusters_)
+    n_refitted = _refit_size(model)
     with silence():  # the fit itself has warned
-        views = views_of_features(covered, samples)
         unused = set(getattr(model, "set_aside_", ()))
+        views = views_of_features(covered, samples)
         views = [name for name in views if name not in unused]
         if views:
             description = describe(covered, samples.only(views), n_features=5)
-        if len(model.kernel_names_) > 1:
-            diagnosis = _diagnosis(covered, samples)
-            separation = _separation(model, X)
+        if m > 1:
+            n_entries = (m * min(len(covered.labels_), n_refitted)) ** 2
+            diagnosis = diagnose(
+                covered,
+                samples,
+                leave_one_out=n_entries * model.SLOWNESS <= MAX_DIAGNOSED,
+                max_samples=n_refitted,
+            )
             agreed_ari = _agreed_ari(covered, samples)
+        if m > 1 and 1 < k <= MAX_SEPARATED:
+            n_compared = min(n_refitted, 1000)
+            separation = view_separation(model, X, max_samples=n_compared)
         return ReportData(
             model=model,
             X=X,
-            y=classes,
+            y=y,
             ids=list(
                 map(str, getattr(model, "sample_ids_", range(len(model.labels_))))
             ),
@@ -228,29 +202,7 @@ def collect(
         )
 
 
-def _diagnosis(model: MultipleKernelClusterer, samples: Any) -> Diagnosis:
-    """Return the diagnosis of a fit, without refits that would take long."""
-    n = min(len(model.labels_), refit_size(model))
-    n_entries = (len(model.kernel_names_) * n) ** 2
-    quick = n_entries * model.SLOWNESS <= MAX_DIAGNOSED
-    return diagnose(model, samples, leave_one_out=quick, max_samples=n)
-
-
-def _separation(model: MultipleKernelClusterer, X: Any) -> ViewSeparation | None:
-    """Return how well each view separates every two clusters, unless they are many."""
-    if not 1 < model.n_clusters_ <= MAX_SEPARATED:
-        return None
-    return view_separation(model, X, max_samples=min(refit_size(model), 1000))
-
-
-def _annotation(model: MultipleKernelClusterer, given: Any) -> Annotation | None:
-    """Return the tests of variables, or make those of a table."""
-    if given is None or isinstance(given, Annotation):
-        return given
-    return annotate(model, given)
-
-
-def refit_size(model: MultipleKernelClusterer) -> int:
+def _refit_size(model: MultipleKernelClusterer) -> int:
     """Return on how many samples one of several refits of a model is quick."""
     entries = MAX_REFITTED / len(model.kernel_names_) / model.SLOWNESS
     return max(5 * int(model.n_clusters_), min(MAX_SAMPLES, int(entries**0.5)))
@@ -258,17 +210,11 @@ def refit_size(model: MultipleKernelClusterer) -> int:
 
 def _classes_by_index(y: Any, model: MultipleKernelClusterer) -> np.ndarray:
     """Return classes in the order of the labels; those of a Series by its index."""
-    index = index_of(y)
-    n = len(model.labels_)
     values = to_host(y, None)
-    if index is not None:
-        values = values[match_rows(index, fitted_index(model), "y", every=True)]
-    if values.shape != (n,):
-        raise ValueError(
-            f"y has the shape {values.shape}, the model was fitted on {n} samples: "
-            "pass one class per sample"
-        )
-    return values
+    index = index_of(y)
+    if index is None:
+        index = len(values)
+    return values[match_rows(index, fitted_index(model), "y", every=True)]
 
 
 def _agreed_ari(model: MultipleKernelClusterer, samples: Any) -> float | None:
@@ -279,13 +225,11 @@ def _agreed_ari(model: MultipleKernelClusterer, samples: Any) -> float | None:
         return float(model.baseline_agreement_)
     labels = np.asarray(model.labels_)
     parts = Parts(model, samples)
-    part = sample_clusters(labels, refit_size(model))
+    part = sample_clusters(labels, _refit_size(model))
     given = parts.unfitted(model).get_params()
-    names = AgreementKKM().get_params(deep=False)
     # Neighbors of another method are another thing.
-    shared = names.keys() & given.keys() - {"neighbors"}
-    common = {name: given[name] for name in shared}
-    agreed = AgreementKKM(**common)
+    shared = AgreementKKM().get_params(deep=False).keys() & given.keys() - {"neighbors"}
+    agreed = AgreementKKM(**{name: given[name] for name in shared})
     return agreement_of_labels(labels[part], agreed.fit(parts.take(part)).labels_)
 
 
@@ -295,13 +239,11 @@ def _stability(
     """Return the stability of a fit as given, or by refits, or None."""
     if isinstance(n_resamples, Stability):
         return n_resamples
-    n = len(model.labels_)
-    k = model.n_clusters_
-    most = refit_size(model)
     if n_resamples is None:
         n_resamples = 10
-
-    if k == 1 or n_resamples == 0 or min(round(0.8 * n), most) <= k:
+    k = model.n_clusters_
+    most = _refit_size(model)
+    if k == 1 or n_resamples == 0 or min(round(0.8 * len(model.labels_)), most) <= k:
         return None
     return stability(model, X, n_resamples=n_resamples, max_samples=most)
 

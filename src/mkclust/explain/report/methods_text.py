@@ -1,16 +1,13 @@
 """The methods paragraph of a report: what was done to the data, to be copied."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
 
 from mkclust.explain.fitted import features_of, kernel_source
 from mkclust.explain.report.collect import ReportData
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.same_input import is_approximated
 from mkclust.kernels.view_kernels import ViewKernels
-from mkclust.text import count, join_words, printable
+from mkclust.text import count, join_words
 
 # How samples that views lack were compared, by the parameter `missing_views`.
 MISSING_SIMILARITIES = {
@@ -19,8 +16,7 @@ MISSING_SIMILARITIES = {
     "have them",
     "learn": "were learned with the clusters",
 }
-# The preparation that changes nothing, and how names of Gaussian kernels begin.
-UNPREPARED = "rows as they are"
+# How names of Gaussian kernels begin.
 GAUSSIAN = "gaussian x"
 
 
@@ -48,27 +44,29 @@ def methods_paragraph(
         Versions of the packages.
     """
     of_graph = hasattr(data.model, "neighbors_")
+    numpy, scipy, sklearn = (
+        versions[name] for name in ("numpy", "scipy", "scikit-learn")
+    )
     sentences = [
         *_about_tables(data, notes, of_graph),
-        *_about_cells(data),
         *_about_kernels(data.model),
         *_about_scaling(data),
         *_about_missing(data, of_graph),
         *_about_method(data, settings, of_graph),
-        *_about_solution(data),
         *_about_clusters(data, seed, of_graph),
         *_about_number(data),
         *_about_variables(data),
-        _about_versions(data, versions),
+        f"Computations were done with mkclust {versions['mkclust']} "
+        f"[{len(data.model.REFERENCES) + 1}], Python {versions['python']}, NumPy "
+        f"{numpy}, SciPy {scipy} and scikit-learn {sklearn}.",
     ]
     return " ".join(sentences)
 
 
-def _were(number: int) -> str:
-    """Return the verb of a number of things."""
-    if number == 1:
-        return "was"
-    return "were"
+def _were(number: int, what: str) -> str:
+    """Return a number of things with its verb."""
+    verb = "was" if number == 1 else "were"
+    return f"{count(number, what)} {verb}"
 
 
 def _about_tables(
@@ -99,23 +97,33 @@ def _about_tables(
             f"columns of numbers by least squares (share of their variance: "
             f"{join_words(took, 20)}; {adjustment.by_chance:.1%} by chance)."
         )
+    if data.n_filled:
+        yield (
+            f"{_were(data.n_filled, 'empty cell')} filled with the "
+            f"{model.table_options.impute} of the column, for categories with the most "
+            "frequent one."
+        )
 
 
 def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
     """Yield what the kernels were made from, and how."""
-    names = join_words(model.kernel_names_)
     m = len(model.kernel_names_)
+    names = join_words(model.kernel_names_)
     source = kernel_source(model)
     if source == "given":
-        yield f"{count(m, 'kernel')} {_were(m)} given ({names})."
+        yield f"{_were(m, 'kernel')} given ({names})."
     elif source == "features":
+        approximation = model.approximation
+        number = getattr(approximation, "n_components", "")
+        what = f"features per view by {type(approximation).__name__}"
+        if type(approximation).__name__ == "Nystroem":
+            what = "landmarks per view by Nyström's method"
         yield (
             f"The similarities within {count(m, 'view')} ({names}) were approximated "
-            f"by {_features(model.approximation)}."
+            f"by {number} {what}."
         )
-        learned = features_of(model).features
-        maps = zip(model.kernel_names_, learned.maps, strict=True)
-        for name, each in maps:
+        maps = features_of(model).features.maps
+        for name, each in zip(model.kernel_names_, maps, strict=True):
             if hasattr(each, "preparation"):
                 yield f"{name}: {each.preparation}."
     else:
@@ -125,27 +133,18 @@ def _about_kernels(model: MultipleKernelClusterer) -> Iterator[str]:
 def _about_views(model: MultipleKernelClusterer) -> Iterator[str]:
     """Yield the views with their features, and how each of them compares samples."""
     widths = model._source.widths
-    features = {name: count(width, "feature") for name, width in widths.items()}
+    sizes = [f"{name} ({count(each, 'feature')})" for name, each in widths.items()]
     if list(widths) == ["table"]:
-        yield f"There were {features['table']}."
+        yield f"There were {count(widths['table'], 'feature')}."
     else:
-        sizes = [f"{name} ({each})" for name, each in features.items()]
         yield f"The views were {join_words(sizes, 20)}."
     views = model.bank_.learned_views_
     prepared = _group({each.name: str(each.preparation) for each in views})
-    if list(prepared) == [UNPREPARED]:
-        yield "Values were used as they are."
-    elif len(prepared) == 1:
-        yield f"The values were prepared in one way: {next(iter(prepared))}."
-    else:
-        ways = [f"{how} ({names})" for how, names in prepared.items()]
-        yield f"The values were prepared by view: {'; '.join(ways)}."
+    ways = [f"{how} ({names})" for how, names in prepared.items()]
+    yield f"Values were prepared by view: {'; '.join(ways)}."
     compared = _group({each.name: _comparison(each) for each in views})
     for how, names in compared.items():
-        where = f" in {names}"
-        if len(compared) == 1:
-            where = ""
-        yield f"Samples were compared{where} by {how}."
+        yield f"Samples were compared in {names} by {how}."
 
 
 def _group(texts: Mapping[str, str]) -> dict[str, str]:
@@ -157,52 +156,23 @@ def _group(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _comparison(view: ViewKernels) -> str:
-    """Return what compares the samples of a view."""
-    how = _kernels([formula.name for formula in view.formulas])
+    """Return what compares the samples of a view: Gaussian kernels by bandwidths."""
+    names = [formula.name for formula in view.formulas]
+    widths = [name.removeprefix(GAUSSIAN) for name in names if GAUSSIAN in name]
+    kernels = [f"the {name} kernel" for name in names if GAUSSIAN not in name]
+    if widths:
+        kinds = count(len(widths), "Gaussian kernel")
+        times = f"{join_words(widths, 20)} times the median distance"
+        if widths == ["1"]:
+            times = "the median distance"
+        kernels.insert(0, f"{kinds} (bandwidth: {times} of samples)")
+
+    how = join_words(kernels, 20)
     found = view.neighborhoods[0]
     if found is None:
         return how
     near = f"shared neighborhoods of the {found.size} nearest samples"
-    if view.share == 1:
-        return f"{near}, by {how}"
-    return f"the mix of {how} and {near}"
-
-
-def _kernels(names: Sequence[str]) -> str:
-    """Return the names of kernels in words, Gaussian ones by their bandwidths."""
-    widths = [name.removeprefix(GAUSSIAN) for name in names if GAUSSIAN in name]
-    others = [f"the {name} kernel" for name in names if GAUSSIAN not in name]
-    if not widths:
-        return join_words(others, 20)
-    times = f"{join_words(widths, 20)} times the median distance"
-    if widths == ["1"]:
-        times = "the median distance"
-    kernels = "a Gaussian kernel"
-    if len(widths) > 1:
-        kernels = f"{len(widths)} Gaussian kernels"
-    return join_words([f"{kernels} (bandwidth: {times} of samples)", *others], 20)
-
-
-def _features(approximation: Any) -> str:
-    """Return what approximates kernels, in words."""
-    kind = type(approximation).__name__
-    what = f"features per view by {kind}"
-    if kind == "Nystroem":
-        what = "landmarks per view by Nyström's method"
-    number = getattr(approximation, "n_components", None)
-    if number is None:
-        return what
-    return f"{number} {what}"
-
-
-def _about_cells(data: ReportData) -> Iterator[str]:
-    """Yield how empty cells were filled."""
-    if data.n_filled:
-        yield (
-            f"{count(data.n_filled, 'empty cell')} {_were(data.n_filled)} filled with "
-            f"the {data.model.table_options.impute} of the column, for categories with "
-            "the most frequent one."
-        )
+    return f"{near}, by {how}" if view.share == 1 else f"the mix of {how} and {near}"
 
 
 def _about_scaling(data: ReportData) -> Iterator[str]:
@@ -216,10 +186,7 @@ def _about_scaling(data: ReportData) -> Iterator[str]:
     if model.normalize:
         steps.append("scaled to a unit diagonal")
     if steps:
-        what = "The similarities of each view were"
-        if data.noun == "kernel":
-            what = "Each kernel was"
-        yield f"{what} {join_words(steps)}."
+        yield f"Each kernel was {join_words(steps)}."
 
 
 def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
@@ -227,30 +194,19 @@ def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
     model = data.model
     observed = getattr(model, "observed_", None)
     if observed is not None:
-        n_missing = int((~observed.all(axis=1)).sum())
         names = getattr(model, "view_names_in_", model.kernel_names_)
-        lacks = zip(names, (~observed).sum(axis=0).tolist(), strict=True)
-        lacking = [(name, lost) for name, lost in lacks if lost]
-        views = "some views"
-        if len(lacking) == 1:
-            views = printable(lacking[0][0])
-        else:
-            each = [f"{lost:,} from {name}" for name, lost in lacking]
-            views += f" ({join_words(each, 20)})"
+        lacking = dict(zip(names, (~observed).sum(axis=0).tolist(), strict=True))
+        lost = [f"{name} ({n:,})" for name, n in lacking.items() if n]
         how = "two samples were compared by the views that have both"
         if not of_graph:
             rule = model.table_options.missing_views or "rescale"
             how = f"their missing similarities {MISSING_SIMILARITIES[rule]}"
-        yield (
-            f"{count(n_missing, 'sample')} {_were(n_missing)} missing from {views}; "
-            f"{how}."
-        )
-    n_unknown = len(data.unknown)
-    if n_unknown:
-        yield (
-            f"{count(n_unknown, 'sample')} without any entry {_were(n_unknown)} left "
-            "out."
-        )
+        n_missing = int((~observed.all(axis=1)).sum())
+        were = _were(n_missing, "sample")
+        yield f"{were} missing from {join_words(lost, 20)}; {how}."
+    if data.unknown:
+        unknown = _were(len(data.unknown), "sample")
+        yield f"{unknown} left out, of which no view has an entry."
     set_aside = getattr(model, "set_aside_", ())
     if len(set_aside):
         yield (
@@ -262,23 +218,16 @@ def _about_missing(data: ReportData, of_graph: bool) -> Iterator[str]:
 def _about_method(
     data: ReportData, settings: Sequence[str], of_graph: bool
 ) -> Iterator[str]:
-    """Yield how kernels were combined, with references and parameters."""
+    """Yield how kernels were combined, with references, parameters and certificate."""
     model = data.model
-    m = len(model.kernel_names_)
-    kernels = f"the {data.noun}"
-    if m > 1:
-        kernels = f"the {m} {data.noun}s"
-
     name = type(model).__name__
-    text = f"We combined {kernels} by {name}"
-    if of_graph:
-        text = f"The method was {name}"
+    what = count(len(model.kernel_names_), data.noun)
+    text = f"The method was {name}" if of_graph else f"We combined {what} by {name}"
     if model.REFERENCES:
         numbers = range(1, len(model.REFERENCES) + 1)
         text += f" [{', '.join(map(str, numbers))}]"
     if model.SUMMARY:
-        sign = ":" if of_graph else ","
-        text += f"{sign} {model.SUMMARY}"
+        text += f", {model.SUMMARY}"
     if settings:
         text += f" ({', '.join(settings)})"
     yield f"{text}."
@@ -286,62 +235,49 @@ def _about_method(
     if of_graph:
         reach = join_words(model.neighbors_)
         text = f"The neighborhoods of a sample reach to its {reach} nearest samples"
-        yield f"{text}{_about_anchors(data)}."
+        if hasattr(model, "anchors_"):
+            text += _about_anchors(data)
+        yield f"{text}."
 
-
-def _about_anchors(data: ReportData) -> str:
-    """Return which samples are neighbors and make up the graph, if not all do."""
-    model = data.model
-    if not hasattr(model, "anchors_"):
-        return ""
-    n = len(data.labels)
-    n_learned = max(model.learn_from, len(model.anchors_))
-    drawn_by = "their contents"
-    if hasattr(model, "sample_ids_"):
-        drawn_by = "their ids"
-    text = (
-        f", those of {count(len(model.anchors_), 'anchor')} that were drawn by "
-        f"{drawn_by}; {min(n_learned, n):,} samples made up the graph"
-    )
-    if n_learned < n:
-        text += ", and the others were assigned by the neighborhoods that they are in"
-    return text
-
-
-def _about_solution(data: ReportData) -> Iterator[str]:
-    """Yield the certificate, or whether the method converged."""
-    model = data.model
     steps = count(model.n_iter_, "iteration")
     if data.gap is not None:
-        problem = "relaxed"
-        if is_approximated(model):
-            problem = "approximated, relaxed"
+        problem = "approximated, relaxed" if is_approximated(model) else "relaxed"
         yield (
             f"The {problem} problem was solved to a certified relative gap of "
             f"{data.gap} ({model.certificate_}) in {steps}."
         )
     elif not data.solves_one_problem:
-        end = "was stopped, not converged, after"
-        if model.converged_:
-            end = "converged after"
-        yield f"The method {end} {steps}."
+        end = "converged" if model.converged_ else "was stopped, not converged,"
+        yield f"The method {end} after {steps}."
+
+
+def _about_anchors(data: ReportData) -> str:
+    """Return which samples are neighbors and make up the graph, if not all do."""
+    model = data.model
+    n = len(data.labels)
+    n_anchors = len(model.anchors_)
+    n_learned = min(max(model.learn_from, n_anchors), n)
+    drawn_by = "ids" if hasattr(model, "sample_ids_") else "contents"
+    others = ""
+    if n_learned < n:
+        others = ", and the others were assigned by the neighborhoods that they are in"
+    return (
+        f", those of {count(n_anchors, 'anchor')} that were drawn by their {drawn_by}; "
+        f"{n_learned:,} samples made up the graph{others}"
+    )
 
 
 def _about_clusters(data: ReportData, seed: str, of_graph: bool) -> Iterator[str]:
     """Yield how clusters were found, and their stability measured."""
-    model = data.model
-    rows = "rows of the relaxed partition"
+    rows = "the relaxed partition"
     if of_graph:
-        rows = "rows of the leading eigenvectors of the graph"
-    drawn = f"random seed {seed}"
-    if model.random_state is None:
-        drawn = "no fixed seed"
+        rows = "the leading eigenvectors of the graph"
     yield (
-        f"Clusters were found by k-means with {count(model.n_init, 'start')} on the "
-        f"{rows}, scaled to unit length ({drawn})."
+        f"Clusters were found by k-means with {count(data.model.n_init, 'start')} on "
+        f"the rows of {rows}, scaled to unit length (random seed {seed})."
     )
     if data.stability is not None:
-        refits = count(len(np.asarray(data.stability.agreements)), "refit")
+        refits = count(len(data.stability.agreements), "refit")
         yield (
             f"Stability was assessed by {refits} on {data.stability.size:,} samples "
             "drawn at random; their mean adjusted Rand index with the whole fit is "
@@ -373,10 +309,12 @@ def _about_variables(data: ReportData) -> Iterator[str]:
     found = data.annotation
     if found is None:
         return
-    made = set(found.table.loc[found.table["reason"] == "", "test"])
-    tests = {"chi-square": "categories by chi-square tests"}
-    tests["Kruskal-Wallis"] = "numbers by Kruskal-Wallis tests"
-    words = [text for test, text in tests.items() if test in made]
+    made = found.table.loc[found.table["reason"] == "", "test"]
+    tests = {
+        "chi-square": "categories by chi-square tests",
+        "Kruskal-Wallis": "numbers by Kruskal-Wallis tests",
+    }
+    words = [text for test, text in tests.items() if test in set(made)]
     if words:
         yield (
             f"Variables that were not clustered on were tested against the clusters, "
@@ -396,14 +334,3 @@ def _about_variables(data: ReportData) -> Iterator[str]:
         if comparison.adjusted_for:
             text += f", adjusted for {join_words(comparison.adjusted_for, 20)}"
         yield f"{text}."
-
-
-def _about_versions(data: ReportData, versions: Mapping[str, str]) -> str:
-    """Return the versions of the packages, this one with its reference."""
-    others = {"Python": "python", "NumPy": "numpy", "SciPy": "scipy"}
-    named = ", ".join(f"{name} {versions[key]}" for name, key in others.items())
-    return (
-        f"Computations were done with mkclust {versions['mkclust']} "
-        f"[{len(data.model.REFERENCES) + 1}], {named} and scikit-learn "
-        f"{versions['scikit-learn']}."
-    )

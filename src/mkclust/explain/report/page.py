@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.explain.report.blocks import Page
-from mkclust.explain.report.cautions import cautions
-from mkclust.explain.report.cells import cells_of
+from mkclust.explain.report.blocks import Block
 from mkclust.explain.report.collect import collect
-from mkclust.explain.report.lead import headline, lead
+from mkclust.explain.report.lead import cautions, headline, lead
 from mkclust.explain.report.methods_text import methods_paragraph
-from mkclust.explain.report.sections import run_blocks, sections
+from mkclust.explain.report.sections import sections
 from mkclust.explain.stability import Stability
 from mkclust.files import write_atomically
 from mkclust.fit import MultipleKernelClusterer
@@ -88,12 +86,15 @@ def write_report(
         raise ValueError(
             f"{path}: is a folder; give the name of a file in it, such as fit.html"
         )
-    options = {
-        "annotation": annotation,
-        "n_resamples": n_resamples,
-        "alternatives": alternatives,
-    }
-    page = report_html(model, X, y, warned=warned, **options)
+    page = report_html(
+        model,
+        X,
+        y,
+        warned=warned,
+        annotation=annotation,
+        n_resamples=n_resamples,
+        alternatives=alternatives,
+    )
     return write_atomically({path: page.encode()})[0]
 
 
@@ -116,35 +117,34 @@ def report_html(
     }
     given = model._source.given
     about_views = (*(f"{printable(name)}:" for name in given.names), "precomputed")
+    used = versions()
     methods = methods_paragraph(
         data,
         notes=[note for note in given.table_notes if not note.startswith(about_views)],
         settings=_own_settings(model),
         seed=parameters["random_state"],
-        versions=versions(),
+        versions=used,
     )
-    references = [
-        f"[{number}] {paper}" for number, paper in enumerate(model.REFERENCES, start=1)
+    own = f"The mkclust developers. mkclust, version {used['mkclust']}. Software."
+    papers = enumerate([*model.REFERENCES, own], start=1)
+    run = [
+        Block("fold", [Block("definitions", parameters)], "Parameters"),
+        Block("fold", [Block("definitions", used)], "Versions"),
     ]
-    own = f"[{len(references) + 1}] The mkclust developers. mkclust, version "
-    quoted = [methods, *references, f"{own}{versions()['mkclust']}. Software."]
-    page = Page(
-        headline=headline(data),
-        lead=lead(data),
-        cautions=cautions(data, data.verdict, warned),
-        sections=sections(
-            data, draw_all(data), quoted, run_blocks(parameters, versions())
-        ),
-        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    quoted = [methods, *(f"[{number}] {paper}" for number, paper in papers)]
+    css, js = (
+        files(__package__).joinpath(name).read_text()
+        for name in ("page.css", "page.js")
     )
-    folder = files(__package__)
-    css = folder.joinpath("page.css").read_text()
-    js = folder.joinpath("page.js").read_text()
     # The content security policy allows the style and the script by their hashes.
     digests = [hashlib.sha256(each.encode()).digest() for each in (css, js)]
     return environment.get_template("page.html.j2").render(
-        page=page,
-        rows=cells_of,
+        headline=headline(data),
+        lead=lead(data),
+        cautions=cautions(data, data.verdict, warned),
+        sections=sections(data, draw_all(data), quoted, run),
+        written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        zip=zip,
         css=css,
         js=js,
         hashes=[f"sha256-{base64.b64encode(each).decode()}" for each in digests],
@@ -168,33 +168,24 @@ def load_environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         # Control characters, such as the null of a damaged file, would spoil the page.
-        finalize=_shown,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
-
-
-def _shown(value: Any) -> Any:
-    """Return a value of the template, text without control characters."""
-    if type(value) is str:
-        return printable(value)
-    return value
 
 
 def _own_settings(model: MultipleKernelClusterer) -> list[str]:
     """Return what only this method has: its hyperparameters, and what is not usual."""
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     usual = type(model)().get_params(deep=False)
-    own = {}
-    for name, value in model.get_params(deep=False).items():
-        is_own = name in model.GRID or repr(value) != repr(usual[name])
-        if is_own and name not in shared:
-            own[name] = value
+    own = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name not in shared
+        and (name in model.GRID or repr(value) != repr(usual[name]))
+    }
     if getattr(model, "anchor_", None) is not None:
         own["anchor"] = model.anchor_  # the value that was used, rather than "auto"
-    quotes = "'\""
-    return [
-        f"{name} = {_parameter_text(value).strip(quotes)}"
-        for name, value in own.items()
-    ]
+    texts = {name: _parameter_text(value).strip("'") for name, value in own.items()}
+    return [f"{name} = {text}" for name, text in texts.items()]
 
 
 def _parameter_text(value: Any) -> str:

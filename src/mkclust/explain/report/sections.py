@@ -3,32 +3,20 @@
 import base64
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mkclust.agreements import Agreement
 from mkclust.agreements.limits import p_text
-from mkclust.explain.diagnose import Diagnosis
-from mkclust.explain.report.blocks import (
-    Block,
-    Column,
-    Definitions,
-    Download,
-    Fold,
-    Items,
-    Picture,
-    Quotation,
-    Row,
-    Section,
-    Stack,
-    Table,
-    Text,
-)
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.report.blocks import Block, Column
 from mkclust.explain.report.collect import ReportData
+from mkclust.explain.stability import Stability
 from mkclust.explain.survival import SurvivalComparison
+from mkclust.fit.same_input import is_approximated
+from mkclust.metrics import scores
 from mkclust.text import count, join_words, printable, spreadsheet_text
 from mkclust.watch import steps
 
@@ -36,90 +24,118 @@ from mkclust.watch import steps
 MOST_COLUMNS = 30
 # Features listed for each cluster and view.
 N_FEATURES = 3
+# Unstable samples that are listed.
+MOST_LISTED = 25
 
-Pictures = Mapping[str, Picture]
+Pictures = Mapping[str, Block]
 
 
 def sections(
     data: ReportData, pictures: Pictures, methods: Sequence[str], run: Sequence[Block]
-) -> list[Section]:
+) -> list[Block]:
     """Return the sections that have something to say."""
     # Blocks, some of which take long, are made one section at a time.
     planned: list[tuple[str, str, Iterable[Block]]] = [
-        ("clusters", "Sizes and stability", _clusters(data, pictures)),
+        ("clusters", "Sizes and stability", _clusters(data)),
         ("features", "What sets them apart", _features(data, pictures)),
         ("annotation", "Other variables", _variables(data, pictures)),
         ("classes", "Given classes", _classes(data, pictures)),
         ("numbers", "Numbers of clusters", _numbers(data, pictures)),
         ("kernels", "The views", _views(data, pictures)),
         ("missing", "Missing samples", _missing(data)),
-        ("run", "Methods", [Quotation("Methods", methods)]),
+        ("run", "Methods", [Block("quotation", methods, "Methods")]),
         ("details", "Details", chain(_details(data, pictures), run)),
     ]
     made = [
-        Section(name, title, list(blocks)) for name, title, blocks in steps(planned)
+        Block("section", list(blocks), title, name)
+        for name, title, blocks in steps(planned)
     ]
-    return [section for section in made if section.blocks]
+    return [section for section in made if section.content]
 
 
-def _clusters(data: ReportData, pictures: Pictures) -> Iterator[Block]:
-    """Yield the table of the clusters, the samples without one, and a map."""
+def _clusters(data: ReportData) -> Iterator[Block]:
+    """Yield the table of the clusters, the samples without one, and a file of all."""
     clusters = data.clusters
     sizes = clusters["size"].to_numpy()
     total = max(int(data.known.sum()), 1)
     columns = [
         Column("Cluster", data.titles),
-        Column("Samples", sizes, ",d", bars=sizes / max(sizes.max(), 1)),
+        Column(
+            "Samples",
+            sizes,
+            ",d",
+            bars=sizes / max(sizes.max(), 1),
+        ),
         Column("Percent", 100 * sizes / total, ".1f"),
     ]
     if data.clarity.separation is not None:
-        shown = clusters["mean"].clip(0, 1)
+        meaning = (
+            "from -1 to 1, how much nearer its samples are to it than to the next "
+            "cluster; high for a cloud that is cut, too"
+        )
+        means = clusters["mean"]
         columns.append(
             Column(
                 "Silhouette",
-                clusters["mean"],
+                means,
                 ".2f",
-                "from -1 to 1, how much nearer its samples are to it than to the next "
-                "cluster; high for a cloud that is cut, too",
-                shown,
+                meaning,
+                means.clip(0, 1),
             )
         )
     if data.stability is not None:
         stable = data.stability.clusters
         meaning = "share of the refits in which its samples stay in it"
-        columns.append(Column("Stability", stable, ".2f", meaning, stable))
+        columns.append(
+            Column(
+                "Stability",
+                stable,
+                ".2f",
+                meaning,
+                stable,
+            )
+        )
     if data.description is not None:
         # Two features of each of three views have room.
-        n_features = 2
-        if data.description.table["view"].nunique() > 3:
-            n_features = 1
-        words = [
-            data.description.by_view(cluster, n_features)
-            for cluster in range(len(data.titles))
-        ]
+        n_features = 2 if data.description.table["view"].nunique() <= 3 else 1
+        every = range(len(data.titles))
+        words = [data.description.by_view(cluster, n_features) for cluster in every]
         columns.append(Column("Set apart by", words))
-    yield Table("The clusters", columns)
+    yield Block("table", columns, "The clusters")
     if data.unknown:
         further = count(len(data.unknown), "further sample")
-        yield Text(
+        yield Block(
+            "text",
             f"{further} without any entry in the views that are used, with the label "
-            f"-1: {join_words(data.unknown, 30)}."
+            f"-1: {join_words(data.unknown, 30)}.",
         )
-    n = count(len(data.labels), "sample")
-    yield Download(
-        f"Save the clusters of {n} (CSV)", "clusters.csv", _base64(_labels_csv(data))
-    )
+    title = f"Save the clusters of {count(len(data.labels), 'sample')} (CSV)"
+    yield Block("download", _labels_csv(data), title, "clusters.csv")
+
+
+def _labels_csv(data: ReportData) -> str:
+    """Return ids and clusters as a table, in base64."""
+    ids = [spreadsheet_text(name) for name in data.ids]
+    table = pd.DataFrame({"id": ids, "cluster": data.labels})
+    if data.names is not None:
+        names = dict(enumerate(map(spreadsheet_text, data.names)))
+        table["name"] = table["cluster"].map(names)
+    # Quotes around all ids: some versions of Python leave a carriage return without
+    # them.
+    quoting = csv.QUOTE_NONNUMERIC
+    text = table.to_csv(index=False, lineterminator="\n", quoting=quoting)
+    return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode()
 
 
 def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     """Yield the heat map, which view separates which clusters, and the features."""
     if "heatmap" in pictures:
         yield pictures["heatmap"]
-    beside: list[Block] = []
+    places = [[pictures["map"]]]
     if data.separation is not None:
-        words = Items(data.separation.sentences())
-        beside.append(Stack([pictures["separation"], words]))
-    yield Row([*beside, pictures["map"]])
+        words = Block("items", data.separation.sentences())
+        places.insert(0, [pictures["separation"], words])
+    yield Block("row", places)
     if data.description is None:
         return
     effects = [
@@ -128,30 +144,27 @@ def _features(data: ReportData, pictures: Pictures) -> Iterator[Block]:
         for view in data.description.table["view"].unique()
         for row in data.description.strongest(cluster, N_FEATURES, view)
     ]
-    notes = [Text(note, "quiet") for note in data.description.notes]
-    if not effects:
-        yield Text("No feature stands out in any cluster.")
-        yield from notes
-        return
-    titles = [data.titles[row.cluster] for row in effects]
     difference = "difference of means in pooled standard deviations, or of shares"
-    table = Table(
-        "Features of the clusters",
-        [
-            Column("Cluster", titles),
-            Column("View", [row.view for row in effects]),
-            Column("Feature", [row.feature for row in effects]),
-            Column("Effect", [row.effect for row in effects], "+.2f", difference),
-            Column("Inside", [row.mean_in for row in effects], ".4g"),
-            Column("Outside", [row.mean_out for row in effects], ".4g"),
-            Column("Missing", [row.n_missing for row in effects], ",d"),
-        ],
-    )
-    why = Text(
-        "There are no p-values: the clusters were made to differ in these features.",
-        "quiet",
-    )
-    yield Fold("The features of each cluster", [table, why, *notes])
+    columns = [
+        Column("Cluster", [data.titles[row.cluster] for row in effects]),
+        Column("View", [row.view for row in effects]),
+        Column("Feature", [row.feature for row in effects]),
+        Column(
+            "Effect",
+            [row.effect for row in effects],
+            "+.2f",
+            difference,
+        ),
+        Column("Inside", [row.mean_in for row in effects], ".4g"),
+        Column("Outside", [row.mean_out for row in effects], ".4g"),
+        Column("Missing", [row.n_missing for row in effects], ",d"),
+    ]
+    table = Block("table", columns, "Features of the clusters")
+    if not effects:
+        table = Block("text", "No feature stands out in any cluster.")
+    why = "There are no p-values: the clusters were made to differ in these features."
+    notes = [Block("quiet", note) for note in (why, *data.description.notes)]
+    yield Block("fold", [table, *notes], "The features of each cluster")
 
 
 def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
@@ -160,13 +173,11 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     if found is None:
         return
     for name, comparison in found.comparisons.items():
-        beside: list[Block] = [Items(found.about_survival(name))]
+        beside = [Block("items", found.about_survival(name))]
         if len(comparison.hazards):
             beside.append(_table_of_hazards(name, comparison))
-        yield Row([pictures[f"survival {name}"], Stack(beside)])
-    beside = [each for name, each in pictures.items() if name.startswith("variable")]
+        yield Block("row", [[pictures[f"survival {name}"]], beside])
     tests = found.table[found.table["reason"] == ""]
-    blocks: list[Block] = []
     if len(tests):
         columns = [
             Column("Variable", tests["variable"]),
@@ -176,38 +187,14 @@ def _variables(data: ReportData, pictures: Pictures) -> Iterator[Block]:
             Column("p-value", tests["p_value"], found.p_text),
             Column("Adjusted p", tests["p_adjusted"], found.adjusted_text),
         ]
-        yield Row(beside)
-        yield Table("Variables against the clusters", columns)
-        blocks.append(Text(found.about_p_values(), "quiet"))
-    differences = found.differences
-    if len(differences) and differences.shape[1] <= MOST_COLUMNS:
-        columns = [
-            Column("Variable", differences["variable"]),
-            Column("Value", differences["value"]),
-        ]
-        columns += [Column(c, differences[c], ".3g") for c in differences.columns[2:]]
-        blocks.append(
-            Table(
-                "Variables that differ (adjusted p-value below 0.05), by cluster",
-                columns,
-            )
-        )
-    for name, comparison in found.comparisons.items():
-        pairs = comparison.pairs
-        columns = [
-            Column("Cluster", pairs["one"]),
-            Column("Other", pairs["other"]),
-            Column("Statistic", pairs["statistic"], ".3g"),
-            Column("p-value", pairs["p_value"], p_text),
-            Column("Adjusted p", pairs["p_adjusted"], p_text, "for all pairs, by Holm"),
-        ]
-        if len(pairs):
-            blocks.append(Table(f"Survival of two clusters ({name})", columns))
-    blocks += [Text(sentence, "quiet") for sentence in found.untested]
-    yield Fold("Values by cluster, pairs, and what was not tested", blocks)
+        drawn = [name for name in pictures if name.startswith("variable")]
+        yield Block("row", [[pictures[name]] for name in drawn])
+        yield Block("table", columns, "Variables against the clusters")
+    details = list(_details_of_variables(found))
+    yield Block("fold", details, "Values by cluster, pairs, and what was not tested")
 
 
-def _table_of_hazards(name: str, comparison: SurvivalComparison) -> Table:
+def _table_of_hazards(name: str, comparison: SurvivalComparison) -> Block:
     """Return hazard ratios, with what they are adjusted for and how many samples."""
     of = "unadjusted"
     if comparison.adjusted_for:
@@ -216,40 +203,90 @@ def _table_of_hazards(name: str, comparison: SurvivalComparison) -> Table:
     events = count(comparison.n_events, "event")
     hazards = comparison.hazards
     interval = [f"{each.low:.2f} to {each.high:.2f}" for each in hazards.itertuples()]
-    return Table(
-        f"Hazard ratios ({name}), {of}: {samples}, {events}",
-        [
-            Column("Compared", hazards["term"]),
-            Column("Ratio", hazards["hazard_ratio"], ".2f"),
-            Column("95% interval", interval),
-            Column("p-value", hazards["p_value"], p_text),
-        ],
-    )
+    columns = [
+        Column("Compared", hazards["term"]),
+        Column("Ratio", hazards["hazard_ratio"], ".2f"),
+        Column("95% interval", interval),
+        Column("p-value", hazards["p_value"], p_text),
+    ]
+    return Block("table", columns, f"Hazard ratios ({name}), {of}: {samples}, {events}")
+
+
+def _details_of_variables(found: Annotation) -> Iterator[Block]:
+    """Yield values by cluster, pairs of clusters, and what was not tested."""
+    if (found.table["reason"] == "").any():
+        yield Block("quiet", found.about_p_values())
+    differences = found.differences
+    if len(differences) and differences.shape[1] <= MOST_COLUMNS:
+        variable, value, *clusters = differences.columns
+        columns = [
+            Column("Variable", differences[variable]),
+            Column("Value", differences[value]),
+            *(Column(name, differences[name], ".3g") for name in clusters),
+        ]
+        title = "Variables that differ (adjusted p-value below 0.05), by cluster"
+        yield Block("table", columns, title)
+    for name, comparison in found.comparisons.items():
+        pairs = comparison.pairs
+        columns = [
+            Column("Cluster", pairs["one"]),
+            Column("Other", pairs["other"]),
+            Column("Statistic", pairs["statistic"], ".3g"),
+            Column("p-value", pairs["p_value"], p_text),
+            Column(
+                "Adjusted p",
+                pairs["p_adjusted"],
+                p_text,
+                "for all pairs, by Holm",
+            ),
+        ]
+        if len(pairs):
+            yield Block("table", columns, f"Survival of two clusters ({name})")
+    for sentence in found.untested:
+        yield Block("quiet", sentence)
 
 
 def _classes(data: ReportData, pictures: Pictures) -> Iterator[Block]:
-    """Yield scores against given classes."""
-    scores = data.class_scores
-    if scores is None:
+    """Yield scores against given classes, also of the clusters that views agree on."""
+    if data.y is None:
         return
-    table = Table(
-        "Scores against the given classes",
-        [
-            Column("Clusters of", scores.index),
-            Column(
-                "ACC", scores["acc"], ".1f", "percent in the cluster of their class"
-            ),
-            Column("NMI", scores["nmi"], ".1f", "mutual information, in percent"),
-            Column(
-                "Purity",
-                scores["purity"],
-                ".1f",
-                "percent in their cluster's class",
-            ),
-            Column("ARI", scores["ari"], ".1f", "adjusted Rand index, in percent"),
-        ],
+    clusters = {"this model": data.labels}
+    if hasattr(data.model, "baseline_labels_"):
+        clusters["what the views agree on"] = np.asarray(data.model.baseline_labels_)
+    y = data.y[data.known]
+    found = pd.DataFrame(
+        {name: scores(y, labels[data.known]) for name, labels in clusters.items()}
     )
-    yield Row([pictures["classes"], table])
+    percent = 100 * found.T
+    columns = [
+        Column("Clusters of", percent.index),
+        Column(
+            "ACC",
+            percent["acc"],
+            ".1f",
+            "percent in the cluster of their class",
+        ),
+        Column(
+            "NMI",
+            percent["nmi"],
+            ".1f",
+            "mutual information, in percent",
+        ),
+        Column(
+            "Purity",
+            percent["purity"],
+            ".1f",
+            "percent in their cluster's class",
+        ),
+        Column(
+            "ARI",
+            percent["ari"],
+            ".1f",
+            "adjusted Rand index, in percent",
+        ),
+    ]
+    table = Block("table", columns, "Scores against the given classes")
+    yield Block("row", [[pictures["classes"]], [table]])
 
 
 def _numbers(data: ReportData, pictures: Pictures) -> Iterator[Block]:
@@ -257,52 +294,131 @@ def _numbers(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     found = data.suggestion
     if found is None:
         return
-    yield Text(found.verdict().partition(". ")[2])
-    yield Row([pictures["numbers"], pictures["tree"]])
+    yield Block("text", found.verdict().partition(". ")[2])
+    yield Block("row", [[pictures["numbers"]], [pictures["tree"]]])
     tight = "how near samples are to the centers of their clusters, from 0 to 1"
     columns = [
         Column("Clusters", found.k_values, "d"),
-        Column("Score", found.scores, ".2f", "the next three, each from 0 to 1, added"),
-        Column("Eigengap", found.eigengaps, ".3f", "drop of the graph's eigenvalues"),
-        Column("Tightness", found.tightness, ".2f", tight),
-        Column("Agreement", found.agreements, ".2f", "ARI of clusters in two graphs"),
-        Column("Stability", found.stabilities, ".2f", "mean ARI of resamples"),
+        Column(
+            "Score",
+            found.scores,
+            ".2f",
+            "the next three, each from 0 to 1, added",
+        ),
+        Column(
+            "Eigengap",
+            found.eigengaps,
+            ".3f",
+            "drop of the graph's eigenvalues",
+        ),
+        Column(
+            "Tightness",
+            found.tightness,
+            ".2f",
+            tight,
+        ),
+        Column(
+            "Agreement",
+            found.agreements,
+            ".2f",
+            "ARI of clusters in two graphs",
+        ),
+        Column(
+            "Stability",
+            found.stabilities,
+            ".2f",
+            "mean ARI of resamples",
+        ),
     ]
-    yield Fold("All numbers that were tried", [Table("Numbers of clusters", columns)])
+    table = Block("table", columns, "Numbers of clusters")
+    yield Block("fold", [table], "All numbers that were tried")
 
 
 def _views(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     """Yield weights and agreement of the views, and what stands out."""
     model = data.model
-    drawn = [pictures[name] for name in ("weights", "agreement") if name in pictures]
-    yield Row(drawn)
-    found = data.diagnosis
-    yield Items([*_about_views(data), *_about_groups(data)])
     noun = data.noun
+    drawn = ("weights", "agreement")
+    yield Block("row", [[pictures[name]] for name in drawn if name in pictures])
+    yield Block("items", [*_about_views(data), *_about_groups(data)])
     columns = [Column(noun.capitalize(), model.kernel_names_)]
     if not data.has_equal_weights:
-        meaning = f"how much a {noun} counts. {_named(model.WEIGHT_MEANING, noun)}"
-        columns.append(Column("Weight", model.weights_, ".3f", meaning.rstrip(".")))
+        meaning = f"how much a kernel counts. {model.WEIGHT_MEANING.rstrip('.')}"
+        columns.append(
+            Column(
+                "Weight",
+                model.weights_,
+                ".3f",
+                meaning.replace("kernel", noun),
+            )
+        )
     share = f"the share of the leading structure of a {noun} that is in the clusters"
-    columns.append(Column("Alignment", model.alignments_, ".2f", share))
+    columns.append(
+        Column(
+            "Alignment",
+            model.alignments_,
+            ".2f",
+            share,
+        )
+    )
     if hasattr(model, "approximation_error_"):
         missed = f"share of the {noun} that the features do not capture"
-        columns.append(Column("Missed", model.approximation_error_, ".3f", missed))
-    if found is not None:
-        columns += list(_columns_of_diagnosis(found))
-    blocks: list[Block] = [Table(f"What each {noun} contributes", columns)]
+        columns.append(
+            Column(
+                "Missed",
+                model.approximation_error_,
+                ".3f",
+                missed,
+            )
+        )
+    if data.diagnosis is not None:
+        table = data.diagnosis.table
+        alone = f"ARI of the clusters of this {noun} alone with those above"
+        without = f"ARI of the clusters without this {noun} with those above"
+        gap = "relative gap in its spectrum at the number of clusters"
+        top = "share of its trace in its leading eigenvalues"
+        columns += [
+            Column(
+                "Alone",
+                table["agreement"],
+                ".2f",
+                alone,
+            ),
+            Column(
+                "Without it",
+                table["leave_one_out"],
+                ".2f",
+                without,
+            ),
+            Column(
+                "Cluster gap",
+                table["cluster_gap"],
+                ".2f",
+                gap,
+            ),
+            Column(
+                "Top share",
+                table["top_share"],
+                ".2f",
+                top,
+            ),
+        ]
+    blocks = [Block("table", columns, f"What each {noun} contributes")]
     agreement = data.agreement
     if agreement is not None and agreement.n_independent_views > 1:
-        blocks.append(_table_of_agreement(agreement))
-        blocks.append(Text(_about_agreement(agreement), "quiet"))
-    yield Fold("The views in numbers", blocks)
+        limits = agreement.limits_in_words()
+        blocks += [
+            _table_of_agreement(agreement),
+            Block("quiet", f"Two views agree with p-values below {limits}."),
+        ]
+    yield Block("fold", blocks, "The views in numbers")
 
 
 def _about_views(data: ReportData) -> Iterator[str]:
     """Yield which views are not used, whether they count the same, and what matters."""
     model = data.model
-    noise: tuple[str, ...] = ()
-    sentences = []
+    noise: Sequence[str] = ()
+    sentences: Sequence[str] = ()
     if data.diagnosis is not None:
         noise = data.diagnosis.noise
         sentences = data.diagnosis.sentences()
@@ -317,57 +433,38 @@ def _about_views(data: ReportData) -> Iterator[str]:
     yield from sentences
 
 
-def _named(text: str, noun: str) -> str:
-    """Return what the library says of kernels, by another name of them."""
-    return text.replace("kernel", noun)
-
-
-def _columns_of_diagnosis(found: Diagnosis) -> Iterator[Column]:
-    """Yield what clustering again has found of each kernel."""
-    table = found.table
-    alone = f"ARI of the clusters of this {found.noun} alone with those above"
-    without = f"ARI of the clusters without this {found.noun} with those above"
-    gap = "relative gap in its spectrum at the number of clusters"
-    yield Column("Alone", table["agreement"], ".2f", alone)
-    yield Column("Without it", table["leave_one_out"], ".2f", without)
-    yield Column("Cluster gap", table["cluster_gap"], ".2f", gap)
-    top = "share of its trace in its leading eigenvalues"
-    yield Column("Top share", table["top_share"], ".2f", top)
-
-
-def _table_of_agreement(agreement: Any) -> Table:
+def _table_of_agreement(agreement: Agreement) -> Block:
     """Return which view each view agrees with most."""
-    pairs = [(p, agreement.closest(p)) for p in range(len(agreement.names))]
-
-    def of_pairs(matrix: Any) -> list[Any]:
-        """Return the entries of a matrix for every view and the one closest to it."""
-        return [matrix[pair] for pair in pairs]
-
+    own = range(len(agreement.names))
+    closest = [agreement.closest(p) for p in own]
+    shared = "1 for copies, about 0 for independent views (debiased CKA)"
+    chance = "from chance, standardized"
     columns = [
         Column("View", agreement.names),
-        Column("Closest to", [agreement.names[q] for _, q in pairs]),
+        Column("Closest to", [agreement.names[q] for q in closest]),
         Column(
             "Shared",
-            of_pairs(agreement.alignments),
+            agreement.alignments[own, closest],
             ".3f",
-            "1 for copies, about 0 for independent views (debiased CKA)",
+            shared,
         ),
         Column(
-            "Deviations", of_pairs(agreement.scores), ".1f", "from chance, standardized"
+            "Deviations",
+            agreement.scores[own, closest],
+            ".1f",
+            chance,
         ),
         Column(
-            "p-value", of_pairs(agreement.p_values), p_text, "of sharing it by chance"
+            "p-value",
+            agreement.p_values[own, closest],
+            p_text,
+            "of sharing it by chance",
         ),
     ]
     if agreement.is_incomplete:
-        common = of_pairs(agreement.pair_samples)
+        common = agreement.pair_samples[own, closest]
         columns.append(Column("Samples in common", common, ",d"))
-    return Table("The closest view of each", columns)
-
-
-def _about_agreement(agreement: Any) -> str:
-    """Return when two views agree."""
-    return f"Two views agree with p-values below {agreement.limits_in_words()}."
+    return Block("table", columns, "The closest view of each")
 
 
 def _about_groups(data: ReportData) -> Iterator[str]:
@@ -378,10 +475,8 @@ def _about_groups(data: ReportData) -> Iterator[str]:
     if agreement.n_independent_views == 1:
         yield "Kernels of one view prove nothing about each other."
     if len(agreement.groups) > 1:
-        groups = [
-            join_words([agreement.names[p] for p in group], 30)
-            for group in agreement.groups
-        ]
+        names = np.array(agreement.names, dtype=object)
+        groups = [join_words(names[list(group)], 30) for group in agreement.groups]
         yield (
             f"There are several answers, one for each group of views: "
             f"{'; '.join(groups)}. Fit the views of another group alone to see its "
@@ -408,59 +503,70 @@ def _missing(data: ReportData) -> Iterator[Block]:
     columns = [
         Column("View", missing.view_names),
         Column("Observed", total - lacking, ",d"),
-        Column("Missing", lacking, ",d", bars=lacking / total),
-        Column("AMI", missing.view_agreements, ".2f", mutual),
+        Column(
+            "Missing",
+            lacking,
+            ",d",
+            bars=lacking / total,
+        ),
+        Column(
+            "AMI",
+            missing.view_agreements,
+            ".2f",
+            mutual,
+        ),
         Column("p-value", missing.view_p_values, missing.p_text),
     ]
-    blocks: list[Block] = [Table("Views with missing samples", columns)]
+    places = [[Block("table", columns, "Views with missing samples")]]
     if len(data.titles) <= MOST_COLUMNS:
-        patterns = list(missing.rows())
-        columns = [Column("Missing from", [words for words, _ in patterns])]
-        for cluster, title in enumerate(data.titles):
-            values = [counts[cluster] for _, counts in patterns]
-            columns.append(Column(title, values, ",d"))
-        caption = "Samples by missing views (rows) and cluster (columns)"
-        blocks.append(Table(caption, columns))
-    yield Row(blocks)
+        words, counts = zip(*missing.rows(), strict=True)
+        by_cluster = zip(data.titles, np.transpose(counts), strict=True)
+        columns = [
+            Column("Missing from", words),
+            *(Column(title, values, ",d") for title, values in by_cluster),
+        ]
+        title = "Samples by missing views (rows) and cluster (columns)"
+        places.append([Block("table", columns, title)])
+    yield Block("row", places)
 
 
 def _details(data: ReportData, pictures: Pictures) -> Iterator[Block]:
     """Yield what a statistician asks for: stability, similarities, the solution."""
-    found = data.stability
-    worst = data.least_stable
-    if found is not None and worst:
-        yield Fold(
-            "The least stable samples",
-            [
-                Text(
-                    f"Refits on {found.size:,} of {int(data.known.sum()):,} samples "
-                    f"agree to {found.agreements.min():.2f} at least (adjusted Rand "
-                    "index).",
-                    "quiet",
-                ),
-                Table(
-                    "The least stable samples",
-                    [
-                        Column("Sample", [data.ids[each] for each in worst]),
-                        Column("Cluster", [data.titles[c] for c in data.labels[worst]]),
-                        Column("Stability", found.samples[worst], ".2f"),
-                        Column("Silhouette", data.scores.silhouette[worst], ".2f"),
-                        Column("Margin", data.scores.margin[worst], ".2f"),
-                    ],
-                ),
-            ],
-        )
-    mixed = _named(data.model.describe_mixed_kernel(), data.noun)
-    words = f"The similarities are {mixed}."
-    yield Fold("Similarities", [pictures["similarities"], Text(words, "quiet")])
-    solution = list(_solution(data))
+    if data.stability is not None:
+        yield from _least_stable(data, data.stability)
+    mixed = data.model.describe_mixed_kernel().replace("kernel", data.noun)
+    words = Block("quiet", f"The similarities are {mixed}.")
+    yield Block("fold", [pictures["similarities"], words], "Similarities")
+    solution = [Block("text", text) for text in _about_solution(data)]
     if "convergence" in pictures:
         solution.append(pictures["convergence"])
     if solution:
-        yield Fold("Convergence and certificate", solution)
+        yield Block("fold", solution, "Convergence and certificate")
 
 
-def _solution(data: ReportData) -> Iterator[Block]:
+def _least_stable(data: ReportData, found: Stability) -> Iterator[Block]:
+    """Yield the samples that refits most often put elsewhere, if there are any."""
+    shares = pd.Series(found.samples)
+    moved = shares[shares < 1].sort_values(kind="stable").head(MOST_LISTED)
+    if moved.empty:
+        return
+    worst = moved.index
+    columns = [
+        Column("Sample", [data.ids[each] for each in worst]),
+        Column("Cluster", [data.titles[c] for c in data.labels[worst]]),
+        Column("Stability", moved, ".2f"),
+        Column("Silhouette", data.scores.silhouette[worst], ".2f"),
+        Column("Margin", data.scores.margin[worst], ".2f"),
+    ]
+    about = (
+        f"Refits on {found.size:,} of {int(data.known.sum()):,} samples agree to "
+        f"{found.agreements.min():.2f} at least (adjusted Rand index)."
+    )
+    title = "The least stable samples"
+    yield Block("fold", [Block("quiet", about), Block("table", columns, title)], title)
+
+
+def _about_solution(data: ReportData) -> Iterator[str]:
     """Yield the certificate, or whether the search converged, if there was one."""
     model = data.model
     if data.gap is not None:
@@ -471,47 +577,21 @@ def _solution(data: ReportData) -> Iterator[Block]:
                 "A search for eigenvectors that the eigensolver might have missed "
                 f"found none{rest}."
             )
-        yield Text(
+        problem = "approximated relaxed" if is_approximated(model) else "relaxed"
+        yield (
             f"Certified: the objective is within a relative {data.gap} of the global "
-            f"optimum of the{' approximated' if data.is_approximated else ''} relaxed "
-            f"problem. {proof} This does not say that clusters exist, that their "
-            f"number is right, or that the {data.noun}s are good."
+            f"optimum of the {problem} problem. {proof} This does not say that "
+            "clusters exist, that their number is right, or that the "
+            f"{data.noun}s are good."
         )
     elif not data.solves_one_problem:
         end = "converged" if model.converged_ else "stopped before it converged,"
-        yield Text(
+        yield (
             f"{type(model).__name__} {end} after {count(model.n_iter_, 'iteration')}. "
             "It has no certificate: other weights may have a better objective."
         )
     if data.agreed_ari is not None:
-        yield Text(
+        yield (
             "Adjusted Rand index with the clusters that the views agree on: "
             f"{data.agreed_ari:.2f}."
         )
-
-
-def run_blocks(
-    parameters: Mapping[str, str], versions: Mapping[str, str]
-) -> list[Fold]:
-    """Return the parameters and the versions of a fit."""
-    return [
-        Fold("Parameters", [Definitions(parameters)]),
-        Fold("Versions", [Definitions(versions)]),
-    ]
-
-
-def _labels_csv(data: ReportData) -> bytes:
-    """Return ids and clusters as the bytes of a table."""
-    ids = [spreadsheet_text(name) for name in data.ids]
-    table = pd.DataFrame({"id": ids, "cluster": data.labels})
-    if data.names is not None:
-        by_number = dict(enumerate(map(spreadsheet_text, data.names)))
-        table["name"] = [by_number.get(label, "") for label in data.labels]
-    # Quotes around all ids: some versions of Python leave a carriage return without
-    # them.
-    write = partial(table.to_csv, index=False, lineterminator="\n")
-    return write(quoting=csv.QUOTE_NONNUMERIC).encode("utf-8", "backslashreplace")
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
