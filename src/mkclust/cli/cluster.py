@@ -17,8 +17,7 @@ import pandas as pd
 from mkclust import plots
 from mkclust.cli.commands import ClusterOptions
 from mkclust.cli.errors import CommandError
-from mkclust.cli.groups import describe_groups
-from mkclust.cli.inputs import read_inputs
+from mkclust.cli.inputs import describe_groups, read_inputs
 from mkclust.cli.models import Fit, fit, measure_stability, new_model
 from mkclust.cli.obstacles import SAID_OF_FILES, advice_on
 from mkclust.cli.options import Request
@@ -41,8 +40,7 @@ from mkclust.cli.printing import (
 )
 from mkclust.cli.progress import Progress, session
 from mkclust.cli.variables import (
-    adjusted_for,
-    check_survival,
+    check_columns,
     read_variables,
     refuse_unmatched,
 )
@@ -80,8 +78,8 @@ def run(request: Request, options: ClusterOptions) -> None:
             check_output(kind, path)
         check_outputs(outputs, request.files)
         variables = read_variables(request)
-        check_survival(variables, options.time, options.event)
-        adjusted = adjusted_for(variables, options.adjust)
+        adjusted = [each.strip() for each in (options.adjust or "").split(",") if each]
+        check_columns(variables, options.time, options.event, adjusted)
         data = read_inputs(request, progress, variables)
         refuse_unmatched(request, variables, data)
         for line in advice_on(request, data.inputs, variables):
@@ -161,7 +159,7 @@ def _annotate(
     fitted: Fit, variables: Any, text: str | None, **options: Any
 ) -> Annotation | None:
     """Test variables against the clusters; a failure never costs a finished fit."""
-    if variables is None:
+    if not variables:
         return None
     try:
         return annotate_clusters(

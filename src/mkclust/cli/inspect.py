@@ -10,9 +10,14 @@ import typer
 from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
-from mkclust.cli.groups import describe_groups
-from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.obstacles import SAID_OF_FILES, command_with, find_all, with_cures
+from mkclust.cli.inputs import Data, describe_groups, read_inputs, row_ids
+from mkclust.cli.obstacles import (
+    SAID_OF_FILES,
+    command_with,
+    cures_of,
+    find_all,
+    with_cures,
+)
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
@@ -35,7 +40,7 @@ def run(request: Request) -> None:
         obstacles = find_all(request)
         for each in obstacles:
             report["problems" if each.stops else "advice"].append(each.describe())
-        cures = [cure for each in obstacles for cure in each.cures]
+        cures = cures_of(obstacles)
         report["command"] = command_with(cures)
         cured = with_cures(request, cures)
         try:

@@ -88,7 +88,7 @@ def check_output(kind: str, path: Path | None) -> None:
 
 def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
     """Refuse outputs that cannot be written, or would replace an input."""
-    taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
+    taken = {os.path.realpath(input_path(text)) for text in inputs}
     for path in paths:
         target = Path(os.path.realpath(path))
         if str(target) in taken:

@@ -20,23 +20,22 @@ from mkclust.text import did_you_mean
 OWN = ("id", "samples_in", "drop")
 
 
-def read_variables(request: Request) -> dict[str, Any] | None:
-    """Return the tables of variables by name, None without ``--annotate``."""
+def read_variables(request: Request) -> dict[str, Any]:
+    """Return the tables of variables by name, none without ``--annotate``."""
     text = request.annotate
     if text is None:
-        return None
+        return {}
     data = load_with(text, _layout(text, request))
     if data.views is None:
         raise CommandError(
             f"--annotate {text}: holds kernels; give variables of the samples"
         )
-    first = next(iter(data.views.values()))
-    # AnnData, whose labels are among its variables.
-    if data.y is None or hasattr(first, "obs"):
-        return dict(data.views)
-    return dict(data.views) | {
-        "labels": pd.DataFrame({"labels": data.y}, row_ids(first))
-    }
+    tables = dict(data.views)
+    first = next(iter(tables.values()))
+    # The labels of AnnData are among its variables.
+    if data.y is not None and not hasattr(first, "obs"):
+        tables["labels"] = pd.DataFrame({"labels": data.y}, row_ids(first))
+    return tables
 
 
 def _layout(text: str, request: Request) -> TableLayout:
@@ -53,11 +52,11 @@ def _layout(text: str, request: Request) -> TableLayout:
 
 
 def refuse_unmatched(
-    request: Request, variables: Mapping[str, Any] | None, data: Data
+    request: Request, variables: Mapping[str, Any], data: Data
 ) -> None:
     """Refuse variables whose rows are not those of the samples, before a fit."""
     index = data.n_samples if data.ids is None else data.ids
-    for table in (variables or {}).values():
+    for table in variables.values():
         reason = why_unmatched(table, index)
         if reason:
             raise InputError(f"--annotate {request.annotate}: {reason}")
@@ -67,53 +66,29 @@ def why_unmatched(table: Any, index: Any) -> str:
     """Return why rows cannot be matched with samples; empty if they can."""
     who = "the table"
     frame = getattr(table, "obs", table)
-    rows = index_of(frame)
     try:
         if isinstance(frame, pd.DataFrame):
-            rows = with_ids(frame, index, who)[0].index
-        if rows is None:
-            rows = len(frame)
-        match_rows(rows, index, who, "the samples")
+            frame = with_ids(frame, index, who)[0]
+        rows = index_of(frame)
+        match_rows(len(frame) if rows is None else rows, index, who, "the samples")
     except ValueError as error:
         return str(error)
     return ""
 
 
-def check_survival(
-    variables: dict[str, Any] | None, time: str | None, event: str | None
+def check_columns(
+    variables: Mapping[str, Any], time: str | None, event: str | None, adjust: list[str]
 ) -> None:
-    """Refuse times and events that the table of variables does not have."""
-    if variables is None and (time or event):
-        raise CommandError(
-            "--time and --event name columns of --annotate FILE: give the file, too"
-        )
+    """Refuse options that name columns which the table of variables does not have."""
     if (time is None) != (event is None):
         raise CommandError("--time and --event belong together: give both columns")
-    columns = _columns(variables)
-    for option, name in (("--time", time), ("--event", event)):
+    frames = [getattr(table, "obs", table) for table in variables.values()]
+    columns = [str(name) for frame in frames for name in getattr(frame, "columns", ())]
+    asked = [("--time", time), ("--event", event)]
+    asked += [("--adjust", name) for name in adjust]
+    for option, name in asked:
         if name is not None and name not in columns:
-            near = did_you_mean(name, columns)
             raise CommandError(
-                f"{option} {name}: the file of --annotate has no such column{near}"
+                f"{option} {name}: no such column in --annotate FILE"
+                f"{did_you_mean(name, columns)}; check its name, or give the file"
             )
-
-
-def adjusted_for(variables: dict[str, Any] | None, adjust: str | None) -> list[str]:
-    """Return the columns that hazard ratios are adjusted for; refuse unknown ones."""
-    names = [name.strip() for name in (adjust or "").split(",") if name.strip()]
-    if names and variables is None:
-        raise CommandError("--adjust names columns of --annotate FILE: give the file")
-    columns = _columns(variables)
-    for name in names:
-        if name not in columns:
-            near = did_you_mean(name, columns)
-            raise CommandError(
-                f"--adjust {name}: the file of --annotate has no such column{near}"
-            )
-    return names
-
-
-def _columns(variables: dict[str, Any] | None) -> list[str]:
-    """Return the names of the columns of the tables of variables."""
-    tables = [getattr(table, "obs", table) for table in (variables or {}).values()]
-    return [str(name) for table in tables for name in getattr(table, "columns", ())]
