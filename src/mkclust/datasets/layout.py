@@ -201,7 +201,7 @@ def _id_column(
     if has_ids(frame.index) or not len(frame.columns):
         return None
     first = frame.columns[0]
-    is_named = first == "" or normalize_name(first) in ID_NAMES
+    is_named = first == "" or is_name_of_ids(first)
     if in_rows:
         is_names = _has_unique_text(frame, first, table.written.get(first))
     else:
@@ -285,6 +285,11 @@ def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
             f"{path}: two columns are called {twice}; rename one in the file"
         )
     return header
+
+
+def is_name_of_ids(name: object) -> bool:
+    """Return whether a column is called like the ids of samples."""
+    return normalize_name(name) in ID_NAMES
 
 
 def normalize_name(name: object) -> str:

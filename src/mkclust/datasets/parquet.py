@@ -16,7 +16,7 @@ from mkclust.datasets.dataset import (
     find_labels,
     labeled,
 )
-from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
+from mkclust.datasets.layout import is_name_of_ids, unique_names
 from mkclust.text import join_words
 
 
@@ -148,7 +148,7 @@ def read_parquet(
         name for name, kind in kinds.items() if any(test(kind) for test in tests)
     }
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    ids = [n for n in names if n in stored or normalize_name(n) in ID_NAMES]
+    ids = [n for n in names if n in stored or is_name_of_ids(n)]
     chosen = (selection or numbers - {*ids}) - {*labels}
     features = [name for name in names if name in chosen]
     if not features or not chosen <= numbers:

@@ -13,10 +13,9 @@ import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory
 from mkclust.datasets.layout import (
-    ID_NAMES,
     RawTable,
     TableLayout,
-    normalize_name,
+    is_name_of_ids,
     unique_names,
 )
 from mkclust.text import is_number
@@ -83,11 +82,17 @@ def unpacked(path: Path) -> Path:
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a text file; its first lines decide on separator, decimals and encoding."""
     opener = PACKED.get(path.suffix.lower(), open)
-    _check_lines(path, opener)
+    encoding, n_lines = _look_at_lines(path, opener)
     with opener(path, "rb") as file:
         lines = [file.readline() for _ in range(5)]
         head = b"".join([*lines, *file.readlines(HEAD_BYTES)])
-    encoding, text = _decode(path, head)
+    text = head.decode(encoding, errors="ignore")
+    if not text.strip():
+        raise DatasetError(f"{path}: is empty; check that it was written")
+    if "\0" in text:
+        raise DatasetError(
+            f"{path}: is not a text file, because it holds zero bytes; check it"
+        )
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
     decimal = _decimal_mark(delimiter, rows)
     for place, name in enumerate(rows[0], start=1):
@@ -95,8 +100,7 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     header, has_header = _header(rows, decimal)
     names = unique_names(path, header)
     may_be_ids = _possible_ids(names, layout.id)
-    n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
-    check_memory(path, int(8 * len(names) * n_rows))
+    check_memory(path, 8 * len(names) * n_lines)
     options: Any = {
         "sep": delimiter,
         "decimal": decimal,
@@ -106,12 +110,8 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
     }
-    try:
-        with opener(path, "rb") as file:
-            frame = pd.read_csv(file, encoding=encoding, **options)
-    except UnicodeDecodeError:
-        with opener(path, "rb") as file:
-            frame = pd.read_csv(file, encoding="latin-1", **options)
+    with opener(path, "rb") as file:
+        frame = pd.read_csv(file, encoding=encoding, **options)
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
         lengths = frame[name].dropna().astype(str).str.len()
@@ -123,18 +123,36 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     return {unpacked(path).stem: RawTable(frame, written)}, notes
 
 
-def _check_lines(path: Path, opener: Callable[..., Any]) -> None:
-    """Refuse a line that is too long for a table, before it is in memory."""
+def _look_at_lines(path: Path, opener: Callable[..., Any]) -> tuple[str, int]:
+    """Return the encoding of a text file, and the number of its lines.
+
+    A line that is too long for a table is refused before it is in memory.
+    """
     # Bytes of a line: eight million columns of eight characters.
     longest = 1 << 26
+    encoding = "utf-8-sig"
+    number = 0
     with opener(path, "rb") as file:
-        lines = iter(lambda: file.readline(longest + 1), b"")
-        for number, line in enumerate(lines, start=1):
+        for line in iter(lambda: file.readline(longest + 1), b""):
+            number += 1
             if len(line) > longest:
                 raise DatasetError(
                     f"{path}: line {number:,} has more than {longest >> 20} MiB; check "
                     "that it is a table, or store it as .npz"
                 )
+            if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                encoding = "utf-16"
+            if encoding == "utf-8-sig" and not _is_utf8(line):
+                encoding = "latin-1"
+    return encoding, number
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _check_length(path: Path, place: str, length: int) -> None:
@@ -178,26 +196,6 @@ def _possible_ids(names: list[str], asked: str | None = None) -> list[str]:
     return names[:n_first] + others
 
 
-def _decode(path: Path, head: bytes) -> tuple[str, str]:
-    """Return the encoding of a file, and the text of its first lines."""
-    encoding = "utf-8-sig"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-        head = head[: len(head) - len(head) % 2]
-    try:
-        text = head.decode(encoding)
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-        text = head.decode("latin-1")
-    if not text.strip():
-        raise DatasetError(f"{path}: is empty; check that it was written")
-    if "\0" in text:
-        raise DatasetError(
-            f"{path}: is not a text file, because it holds zero bytes; check it"
-        )
-    return encoding, text
-
-
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that cuts all lines evenly, and the cells."""
     separators = "\t,; "
@@ -239,7 +237,7 @@ def _is_row(cells: list[str], decimal: str) -> bool:
     first, *others = cells
     if not all(is_number(cell, decimal) for cell in others):
         return False
-    is_named = first.strip() == "" or normalize_name(first) in ID_NAMES
+    is_named = first.strip() == "" or is_name_of_ids(first)
     whole = all(cell.strip().lstrip("+-").isdigit() for cell in others)
     return is_number(first, decimal) or (not is_named and not whole)
 
