@@ -231,8 +231,7 @@ def check_columns(
     """Refuse options that name columns which the table of variables does not have."""
     if (time is None) != (event is None):
         raise CommandError("--time and --event belong together: give both columns")
-    frames = [getattr(table, "obs", table) for table in variables.values()]
-    columns = [str(name) for frame in frames for name in getattr(frame, "columns", ())]
+    columns = _column_names(variables.values())
     asked = [("--time", time), ("--event", event)]
     asked += [("--adjust", name) for name in adjust]
     for option, name in asked:
@@ -253,8 +252,7 @@ def _take_groups(
     tables = [view.array for view in list_views(inputs)]
     found = _columns(tables, column) or _columns(others.values(), column)
     if not found:
-        frames = [getattr(table, "obs", table) for table in (*tables, *others.values())]
-        names = [name for frame in frames for name in getattr(frame, "columns", ())]
+        names = _column_names([*tables, *others.values()])
         raise CommandError(
             f"--groups {column}: no table has such a column"
             f"{did_you_mean(column, names)}; there are {join_words(names, 8)}"
@@ -266,6 +264,12 @@ def _take_groups(
         record = each.record | {"layout": layout | dropped}
         taken.append(without_column(each, column)._replace(record=record))
     return taken, _merged(found)
+
+
+def _column_names(tables: Iterable[Any]) -> list[str]:
+    """Return the names of the columns of tables, also of ``obs`` of AnnData."""
+    frames = [getattr(table, "obs", table) for table in tables]
+    return [str(name) for frame in frames for name in getattr(frame, "columns", ())]
 
 
 def _columns(tables: Iterable[Any], name: str) -> list[pd.Series]:
@@ -282,7 +286,7 @@ def without_column(given: Input, column: str) -> Input:
     """Return an input without a column of its tables."""
     views = dict(given.data.views or {})
     for name, table in views.items():
-        if column in getattr(table, "columns", ()):
+        if isinstance(table, pd.DataFrame) and column in table.columns:
             views[name] = table.drop(columns=column)
             if table.shape[1] == 1:
                 raise CommandError(
@@ -314,16 +318,13 @@ def _merged(found: Sequence[pd.Series]) -> pd.Series:
 def describe_groups(groups: pd.Series) -> str:
     """Return how many groups there are, and how large they are."""
     sizes = groups.value_counts()
-    size = f"{sizes.min()}"
-    if sizes.max() > sizes.min():
-        size += f" to {sizes.max()}"
-
-    words = f"Groups: {count(len(sizes), 'group')} in the column {groups.name}, {size}"
-    words += " samples each"
+    size = " to ".join(dict.fromkeys([str(sizes.min()), str(sizes.max())]))
     n_alone = int(groups.isna().sum())
-    if n_alone:
-        words += f"; {count(n_alone, 'sample')} without a group"
-    return f"{words}."
+    alone = f"; {count(n_alone, 'sample')} without a group" if n_alone else ""
+    return (
+        f"Groups: {count(len(sizes), 'group')} in the column {groups.name}, {size} "
+        f"samples each{alone}."
+    )
 
 
 def read_files(
@@ -373,8 +374,7 @@ def read_file(
         # Workers of a cluster read the files themselves.
         on_disk=request.address is not None or None,
     )
-    for view in data.arrays:
-        _refuse_control_characters(text, row_ids(view))
+    _refuse_control_characters(text, data)
     # New samples have the labels where those of the fit have them, whatever their
     # values.
     how = replace(how, labels=data.label_name)
@@ -474,25 +474,19 @@ def list_views(inputs: Sequence[Input]) -> list[View]:
 def row_ids(view: Any) -> Any:
     """Return the ids of a view as an index of pandas, None if it has none."""
     index = index_of(view)
-    if has_ids(index):
-        return index
-    return None
+    return index if has_ids(index) else None
 
 
-def _refuse_control_characters(text: str, ids: Any) -> None:
+def _refuse_control_characters(text: str, data: datasets.Dataset) -> None:
     """Refuse ids that would steer the terminal on which a table of them is shown."""
-    if ids is None:
-        return
-
-    # Characters that steer a terminal.
-    control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-    names = [name for name in ids if control.search(str(name))]
+    indices = [row_ids(view) for view in data.arrays]
+    ids = [str(name) for index in indices if index is not None for name in index]
+    names = [name for name in ids if re.search(r"[\x00-\x1f\x7f-\x9f]", name)]
     if names:
-        examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(
-            f"{text}: {count(len(names), 'id')} with control characters, {examples}: "
-            "replace these characters in the file, or save it as UTF-8 if they are "
-            "letters"
+            f"{text}: {count(len(names), 'id')} with control characters, "
+            f"{join_words(map(repr, names), most=3)}: replace these characters in the "
+            "file, or save it as UTF-8 if they are letters"
         )
 
 

@@ -67,8 +67,10 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.y is not None and self.y.shape != (self.n_samples,):
-            found = f"labels of shape {self.y.shape} for {self.n_samples} samples"
-            raise DatasetError(f"{self.name}: {found}; give one label per sample")
+            raise DatasetError(
+                f"{self.name}: labels of shape {self.y.shape} for {self.n_samples} "
+                "samples; give one label per sample"
+            )
 
     @property
     def X(self) -> Any:

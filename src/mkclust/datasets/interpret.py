@@ -157,8 +157,12 @@ def _find_tables(
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
-    real = {name: a for name, a in content.arrays.items() if a.dtype.kind in "biuf"}
-    return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
+    """Return the arrays of numbers with some number of axes that are not empty."""
+    return {
+        name: array
+        for name, array in content.arrays.items()
+        if array.dtype.kind in "biuf" and array.ndim == ndim and all(array.shape)
+    }
 
 
 def _as_float(path: Path, array: Any) -> Any:

@@ -228,9 +228,10 @@ def _is_text(values: pd.Series) -> bool:
 
 
 def _counts_rows(frame: pd.DataFrame) -> bool:
-    if "" not in frame.columns or _is_text(frame[""]):
-        return False
-    return bool(frame[""].iloc[0] in (0, 1) and (frame[""].diff()[1:] == 1).all())
+    """Return whether the column without a name holds the numbers of the rows."""
+    n = len(frame)
+    counts = (list(range(n)), list(range(1, n + 1)))
+    return "" in frame.columns and frame[""].tolist() in counts
 
 
 def _as_ids(values: pd.Series) -> pd.Series:
