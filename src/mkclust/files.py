@@ -62,13 +62,10 @@ def _write(draft: Path, content: bytes | Callable[[Path], Any], like: Path) -> N
 @contextmanager
 def errors_of(path: Path, draft: Path | None = None) -> Iterator[None]:
     """Have errors of the disk name a file, not its draft or folder."""
-    own = set()
-    if draft is not None:
-        own = {draft, *draft.parents}
-
     try:
         yield
     except OSError as error:
+        own = [] if draft is None else [draft, *draft.parents]
         if error.filename is not None and Path(os.fsdecode(error.filename)) not in own:
             raise
         if error.errno is None:

@@ -33,24 +33,18 @@ def Number(
             or not math.isfinite(value)
         ):
             return False
-        value = float(value)
         is_end = (open_low and value == low) or (open_high and value == high)
-        return low <= value <= high and not is_end
+        return low <= float(value) <= high and not is_end
 
     if math.isinf(high):
-        start = "of at least"
-        if open_low:
-            start = "greater than"
-
+        start = "greater than" if open_low else "of at least"
         return Rule(test, f"pass a number {start} {low:g}")
-    ends = [
-        f"{end:g}" for end, is_open in ((low, open_low), (high, open_high)) if is_open
-    ]
-    excluded = ""
-    if ends:
-        excluded = f" ({' and '.join(ends)} excluded)"
-
-    return Rule(test, f"pass a number between {low:g} and {high:g}{excluded}")
+    advice = f"pass a number between {low:g} and {high:g}"
+    ends = {low: open_low, high: open_high}
+    excluded = " and ".join(f"{end:g}" for end, is_open in ends.items() if is_open)
+    if excluded:
+        advice += f" ({excluded} excluded)"
+    return Rule(test, advice)
 
 
 def Count(more: str = "", *, least: int = 1) -> Allowed:
@@ -82,10 +76,7 @@ def Choice(values: tuple[Any, ...]) -> Allowed:
             type(value) is type(allowed) and value == allowed for allowed in values
         )
 
-    some = "choose one of"
-    if len(values) == 1:
-        some = "pass"
-
+    some = "pass" if len(values) == 1 else "choose one of"
     return Rule(test, f"{some} {', '.join(map(repr, values))}")
 
 

@@ -39,7 +39,6 @@ def tell(done: int, total: int) -> None:
 
 def steps(items: Sequence[Item]) -> Iterator[Item]:
     """Yield items, and tell how many of them are done; steps within them are silent."""
-    watcher = _watcher.get()
     for done, item in enumerate(items):
         tell(done, len(items))
         token = _watcher.set(None)
@@ -47,5 +46,4 @@ def steps(items: Sequence[Item]) -> Iterator[Item]:
             yield item
         finally:
             _watcher.reset(token)
-    if watcher is not None:
-        watcher(len(items), len(items))
+    tell(len(items), len(items))

@@ -20,44 +20,40 @@ def run(
     plan: Path, out: Path | None = None, jobs: int | None = None, retry: bool = False
 ) -> None:
     """Run a benchmark plan; a second run continues where the first one stopped."""
-    folder = Path("bench") / plan.stem
-    if out is not None:
-        folder = out
-
+    folder = out or Path("bench") / plan.stem
     start = time.perf_counter()
     with session() as progress:
         contents = bench.read_plan(plan)
         progress.phase(f"running {plan}")
-        watcher = progress.step
         summary = bench.run_plan(
-            contents, folder, n_processes=jobs, retry=retry, watcher=watcher
+            contents, folder, n_processes=jobs, retry=retry, watcher=progress.step
         )
     lines = [f"Not available, left out: {name}" for name in summary.missing]
     lines += _failures(summary.failures)
     if summary.n_rows == len(summary.failures):
         echo("\n".join(lines))
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
-    rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
     seconds = time.perf_counter() - start
-    lines.append(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}")
-    echo("\n".join([*lines, f"Tables: mkclust report {folder}"]))
+    lines += [
+        f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, "
+        f"{count(summary.n_rows, 'row')} in {summary.rows}",
+        f"Tables: mkclust report {folder}",
+    ]
+    echo("\n".join(lines))
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:
     """Return why settings have no result; methods that fail alike share a line."""
     methods = defaultdict[tuple[str, str], list[str]](list)
     for row in rows:
-        reason = f"{row['status']}: {row['message']}"
+        reason = one_line(f"{row['status']}: {row['message']}")
         methods[row["dataset"], reason].append(row["method"])
-
-    lines = []
-    # Reasons that are printed; all of them are in the rows.
-    most_reasons = 20
-    for (dataset, reason), names in [*methods.items()][:most_reasons]:
-        number = count(len(names), "setting")
-        named = join_words(dict.fromkeys(names))
-        lines.append(f"No result ({number}): {dataset} {named}: {one_line(reason)}")
-    return lines
+    # The rows have all reasons.
+    return [
+        f"No result ({count(len(names), 'setting')}): {dataset} "
+        f"{join_words(dict.fromkeys(names))}: {reason}"
+        for (dataset, reason), names in [*methods.items()][:20]
+    ]
 
 
 def report(
@@ -72,15 +68,11 @@ def report(
         raise CommandError(f"--rows {rows}: is for the tables of --latex; add --latex")
     if rows not in (*ROWS, None):
         raise CommandError(f"--rows {rows}: choose {' or '.join(ROWS)}")
-    folder = source / "report"
-    if out is not None:
-        folder = out
-
-    lines = []
+    folder = out or source / "report"
     with session() as progress:
         progress.phase("writing tables")
         files = write_tables(source, folder)
-        lines.append(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")
+        lines = [f"Wrote {count(len(files), 'file')}; begin with {files[0]}"]
         if latex:
             progress.phase("writing tables as LaTeX")
             document, *tables = write_latex(source, folder / "latex", rows)

@@ -15,20 +15,24 @@ from typing import Any
 import pandas as pd
 
 from mkclust import plots
-from mkclust.cli.commands import ClusterOptions
 from mkclust.cli.errors import CommandError
-from mkclust.cli.groups import describe_groups
-from mkclust.cli.inputs import read_inputs
-from mkclust.cli.models import Fit, fit, measure_stability, new_model
+from mkclust.cli.inputs import (
+    check_columns,
+    describe_groups,
+    read_inputs,
+    read_variables,
+    refuse_unmatched,
+)
+from mkclust.cli.models import Fit, fit, forgiving, measure_stability, new_model
 from mkclust.cli.obstacles import SAID_OF_FILES, advice_on
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     Outcome,
     all_scores,
-    check_output,
     check_outputs,
     fitted_labels,
     run_record,
+    save_figure,
     show,
     strict_json,
 )
@@ -40,78 +44,89 @@ from mkclust.cli.printing import (
     views_used,
 )
 from mkclust.cli.progress import Progress, session
-from mkclust.cli.variables import (
-    adjusted_for,
-    check_survival,
-    read_variables,
-    refuse_unmatched,
-)
-from mkclust.explain.annotate import Annotation
-from mkclust.explain.annotate import annotate as annotate_clusters
+from mkclust.explain.annotate import annotate
 from mkclust.explain.cluster_names import name_clusters
 from mkclust.explain.describe import Description, describe
 from mkclust.explain.report import write_report
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.files import write_atomically
-from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.persistence import save_model
 from mkclust.kernels.kinds import RULES
 from mkclust.plots.style import names_of
 from mkclust.text import count, join_words
 
 
-def run(request: Request, options: ClusterOptions) -> None:
+def run(
+    request: Request,
+    *,
+    labels: Path,
+    record: Path | None,
+    report: Path | None,
+    plot: Path | None,
+    save: Path | None,
+    time: str | None,
+    event: str | None,
+    adjust: str | None,
+    names: str | None,
+) -> None:
     """Check, read, fit, write and print, as ``mkclust cluster`` does."""
     start = perf_counter()
-    labels = options.labels
-    record = options.record
     if record is None:
         name = "run.json"
         if labels.name != "labels.csv":
             name = f"{labels.stem}.run.json"
 
         record = labels.parent / name
-    more = {"plot": options.plot, "report": options.report, "save": options.save}
-    outputs = [path for path in (labels, record, *more.values()) if path is not None]
+    more = {"plot": plot, "report": report, "save": save}
     with session(quiet=request.quiet, unsaid=SAID_OF_FILES) as progress:
-        titles = _names(options.names, request.n_clusters)
+        titles = _names(names, request.n_clusters)
         new_model(request)  # parameters are refused before anything is read
-        for kind, path in more.items():
-            check_output(kind, path)
-        check_outputs(outputs, request.files)
+        outputs = check_outputs(
+            {"labels": labels, "record": record, **more}, request.files
+        )
         variables = read_variables(request)
-        check_survival(variables, options.time, options.event)
-        adjusted = adjusted_for(variables, options.adjust)
+        adjusted = [each.strip() for each in (adjust or "").split(",") if each]
+        check_columns(variables, time, event, adjusted)
         data = read_inputs(request, progress, variables)
         refuse_unmatched(request, variables, data)
         for line in advice_on(request, data.inputs, variables):
             warnings.warn(line, stacklevel=2)
         fitted = fit(request, data, progress)
+        model = fitted.model
         if titles:
-            _name(fitted.model, titles)
+            forgiving(
+                "the clusters have no names", lambda: name_clusters(model, titles)
+            )
         progress.phase("measuring stability")
-        y = data.labels_for(fitted.model)
+        y = data.labels_for(model)
+        stability = measure_stability(fitted, n_resamples=10)
+        annotation = None
+        if variables:
+            annotation = forgiving(
+                f"the variables of {request.annotate} were not tested",
+                lambda: annotate(
+                    model,
+                    variables,
+                    groups=data.groups,
+                    time=time,
+                    event=event,
+                    adjust=adjusted,
+                ),
+            )
         outcome = Outcome(
             fit=fitted,
             method=request.method,
-            sample_scores=sample_scores(fitted.model),
-            stability=measure_stability(fitted, n_resamples=10),
-            scores=all_scores(fitted.model, y),
+            sample_scores=sample_scores(model),
+            stability=stability,
+            scores=all_scores(model, y),
             description=_describe(fitted),
-            annotation=_annotate(
-                fitted,
-                variables,
-                request.annotate,
-                time=options.time,
-                event=options.event,
-                adjust=adjusted,
-            ),
+            annotation=annotation,
             warnings=progress.warnings,
             seconds=perf_counter() - start,
         )
         command = {"name": "cluster", "folder": os.getcwd(), "options": asdict(request)}
         result = run_record(outcome) | {"command": command}
-        contents = {labels: fitted_labels(fitted.model, outcome.sample_scores)}
+        contents = {labels: fitted_labels(model, outcome.sample_scores)}
         text = f"{strict_json(result)}\n"
         write_atomically(contents | {record: text.encode()})
         failures = _write_more(more, outcome, y, progress)
@@ -124,9 +139,8 @@ def run(request: Request, options: ClusterOptions) -> None:
     ]
     show(result, lines, request)
     if failures:
-        names = join_words(map(str, written))
         raise CommandError(
-            f"{'; '.join(failures.values())}; these were written: {names}"
+            f"{'; '.join(failures.values())}; these were written: {join_words(written)}"
         )
 
 
@@ -147,29 +161,6 @@ def _names(text: str | None, k: Any) -> dict[int, str]:
             f"--names {max(found)}: clusters have the numbers 0 to {k - 1}"
         )
     return found
-
-
-def _name(model: MultipleKernelClusterer, titles: dict[int, str]) -> None:
-    """Give clusters their names; those of others than there are never cost a fit."""
-    try:
-        name_clusters(model, titles)
-    except ValueError as error:
-        warnings.warn(f"the clusters have no names: {error}", stacklevel=2)
-
-
-def _annotate(
-    fitted: Fit, variables: Any, text: str | None, **options: Any
-) -> Annotation | None:
-    """Test variables against the clusters; a failure never costs a finished fit."""
-    if variables is None:
-        return None
-    try:
-        return annotate_clusters(
-            fitted.model, variables, groups=fitted.data.groups, **options
-        )
-    except (ValueError, TypeError, ImportError) as error:
-        warnings.warn(f"the variables of {text} were not tested: {error}", stacklevel=2)
-    return None
 
 
 def _describe(fitted: Fit) -> Description | None:
@@ -195,46 +186,41 @@ def _write_more(
 ) -> dict[Path, str]:
     """Write plot, report and model; return why some of them were not written."""
     model = outcome.fit.model
-    data = outcome.fit.data
     failures = dict[Path, str]()
-
-    def draw(path: Path) -> None:
-        """Draw the fit into a file."""
-        figure = plots.plot_fit(model, y)
-        write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
-
-    def report(path: Path) -> None:
-        """Write the report into a file."""
-        classes = None
-        if outcome.scores:
-            classes = y
-
-        other_k = outcome.fit.suggestion or False
-        about: Any = {"warned": outcome.warnings, "annotation": outcome.annotation}
-        about["n_resamples"] = outcome.stability  # the one that is printed
-        write_report(model, outcome.fit.X, path, classes, alternatives=other_k, **about)
-
-    def save(path: Path) -> None:
-        """Save the model into a file."""
-        # New files are read in the same way.
-        model.files_ = [
-            {n: r[n] for n in ("input", "layout")} for _, _, r in data.inputs
-        ]
-        save_model(model, path)
-
-    writers = {"plot": draw, "report": report, "save": save}
     for kind, path in more.items():
         if path is None:
             continue
 
         progress.phase(f"writing {path}")
         try:
-            writers[kind](path)
+            if kind == "plot":
+                save_figure(plots.plot_fit(model, y), path)
+            elif kind == "report":
+                _write_page(outcome, y, path)
+            else:
+                # New files are read in the same way.
+                records = [each.record for each in outcome.fit.data.inputs]
+                model.files_ = [{n: r[n] for n in ("input", "layout")} for r in records]
+                save_model(model, path)
         except Exception as error:  # drawing may raise nearly anything
             named = f"{type(error).__name__}: {error}"
             reason = getattr(error, "strerror", None) or named
             failures[path] = f"{path}: cannot be written ({reason})"
     return failures
+
+
+def _write_page(outcome: Outcome, y: Any, path: Path) -> None:
+    """Write the report, with what is printed."""
+    write_report(
+        outcome.fit.model,
+        outcome.fit.X,
+        path,
+        y if outcome.scores else None,
+        alternatives=outcome.fit.suggestion or False,
+        warned=outcome.warnings,
+        annotation=outcome.annotation,
+        n_resamples=outcome.stability,
+    )
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
@@ -253,7 +239,8 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     if fitted.suggestion is not None:
         lines.append(f"-k auto: {fitted.suggestion.verdict()}")
 
-    lines += ["", _sizes(model)]
+    samples = count(len(model.labels_), "sample")
+    lines += ["", f"{samples}, {count(model.n_clusters_, 'cluster')}"]
     if outcome.description is None:
         lines.append(cluster_sizes(model.labels_, names=names_of(model)))
     else:
@@ -272,23 +259,15 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
     return lines
 
 
-def _sizes(model: MultipleKernelClusterer) -> str:
-    """Return how many samples and clusters there are."""
-    samples = count(len(model.labels_), "sample")
-    return f"{samples}, {count(model.n_clusters_, 'cluster')}"
-
-
 def _verbose_lines(outcome: Outcome) -> list[str]:
     """Return how a fit came about: decisions, kernels, weights, solver and gaps."""
     model = outcome.fit.model
-    sizes = ", ".join(
-        [
-            count(len(model.labels_), "sample"),
-            count(len(model.weights_), "kernel"),
-            count(model.n_clusters_, "cluster"),
-        ]
-    )
-    lines = [f"{type(model).__name__}: {sizes}, {outcome.seconds:.2f} s"]
+    sizes = [
+        count(len(model.labels_), "sample"),
+        count(len(model.weights_), "kernel"),
+        count(model.n_clusters_, "cluster"),
+    ]
+    lines = [f"{type(model).__name__}: {', '.join(sizes)}, {outcome.seconds:.2f} s"]
     if outcome.fit.decision:
         lines.append(outcome.fit.decision)
     if hasattr(model, "bank_"):

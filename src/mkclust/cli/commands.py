@@ -3,7 +3,6 @@
 Each is declared by its own options and its help; what it runs is imported when it runs.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mkclust.cli.options import FILES, FIT, PRINTING, takes
@@ -25,21 +24,6 @@ def inspect() -> None:
     """Show what the files contain, how they are joined, and which kernels are used."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions:
-    """What ``mkclust cluster`` writes, and tests against the clusters."""
-
-    labels: Path = Path("labels.csv")
-    record: Path | None = None
-    report: Path | None = None
-    plot: Path | None = None
-    save: Path | None = None
-    time: str | None = None
-    event: str | None = None
-    adjust: str | None = None
-    names: str | None = None
-
-
 @takes(
     *FIT,
     "annotate",
@@ -47,10 +31,20 @@ class ClusterOptions:
     "n_clusters",
     "method",
     "address",
-    own=ClusterOptions,
     runs="cluster:run",
 )
-def cluster() -> None:
+def cluster(
+    *,
+    labels: Path = Path("labels.csv"),
+    record: Path | None = None,
+    report: Path | None = None,
+    plot: Path | None = None,
+    save: Path | None = None,
+    time: str | None = None,
+    event: str | None = None,
+    adjust: str | None = None,
+    names: str | None = None,
+) -> None:
     """Cluster samples that are described by several tables or kernels.
 
     Example: mkclust cluster blood.csv visit.csv -k 3 --report fit.html
@@ -84,7 +78,7 @@ def compare(*, methods: str | None = None, n_resamples: int = 5) -> None:
     """Cluster with several methods, and show how far they agree, and are stable."""
 
 
-@takes(*PRINTING, runs="rerun:run")
+@takes(*PRINTING, runs="explore:rerun")
 def rerun(record_file: Path, *, labels: Path | None = None) -> None:
     """Run a recorded command again, and say whether the labels are the same."""
 

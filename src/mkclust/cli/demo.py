@@ -1,31 +1,46 @@
 """The command ``mkclust demo``: clusters digits from files, one of them useless."""
 
-import gzip
+from __future__ import annotations
+
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from mkclust import metrics
-from mkclust.cli.demo_picture import draw_demo
 from mkclust.cli.errors import echo
 from mkclust.cli.inputs import read_inputs
 from mkclust.cli.models import fit
 from mkclust.cli.options import Request
-from mkclust.cli.outputs import check_output, check_outputs, fitted_labels
+from mkclust.cli.outputs import check_outputs, fitted_labels, save_figure
 from mkclust.cli.printing import score_table, views_used
 from mkclust.cli.progress import session
 from mkclust.datasets.digits import digit_images, digit_tables
 from mkclust.explain.describe import describe
 from mkclust.files import write_atomically
-from mkclust.methods import METHODS
+from mkclust.methods import METHODS, AgreementKKM
+from mkclust.plots.embedding import EmbeddingDisplay
+from mkclust.plots.style import BLUE, FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The file that is useless: a copy of the first one, its rows under the wrong ids.
 USELESS = "shuffled"
 N_CLUSTERS = 10
+TITLE: Any = {
+    "loc": "left",
+    "fontsize": 12,
+    "fontweight": "bold",
+    "color": INK,
+    "pad": 12,
+}
 
 
 def run(out: Path = Path("demo")) -> None:
@@ -40,39 +55,32 @@ def run(out: Path = Path("demo")) -> None:
 
     # The suffixes of the files, which may differ.
     suffixes = (".csv", ".tsv", ".csv.gz", ".csv", ".csv")
-    files = {
-        out / f"{name}{suffix}": table
-        for (name, table), suffix in zip(tables.items(), suffixes, strict=True)
-    }
+    files = {}
+    for (name, table), suffix in zip(tables.items(), suffixes, strict=True):
+        separator = "\t" if suffix == ".tsv" else ","
+        options = {"sep": separator, "index_label": "id", "float_format": "%.6g"}
+        files[out / f"{name}{suffix}"] = partial(table.to_csv, **options)
     request = Request(inputs=[*map(str, files)], n_clusters=N_CLUSTERS)
     with session() as progress:
-        check_output("plot", picture)
-        check_outputs([*files, picture, labels])
+        named = {str(path): path for path in files}
+        check_outputs({"plot": picture, "labels": labels, **named})
         progress.phase("writing and reading files")
-        contents = {path: _content(path, table) for path, table in files.items()}
-        write_atomically(contents)
+        write_atomically(files)
         data = read_inputs(request, progress)
         model = fit(request, data, progress).model
         y = digits[model.sample_ids_].to_numpy()
         description = describe(model, data.views, n_features=3)
         progress.phase("the same without mkclust, to compare")
         average = METHODS["avg-kkm"](N_CLUSTERS, random_state=0).fit(data.views)
-        views = [data.views[name].loc[model.sample_ids_] for name in data.views]
-        scaled = [StandardScaler().fit_transform(view) for view in views]
-        columns = np.hstack(scaled)
-        by_k_means = KMeans(N_CLUSTERS, n_init=10, random_state=0).fit_predict(columns)
-        scores = {
-            "mkclust": metrics.scores(y, model.labels_),
-            "plain average": metrics.scores(y, average.labels_),
-            "k-means": metrics.scores(y, by_k_means),
-        }
+        views = [view.loc[model.sample_ids_] for view in data.views.values()]
+        columns = StandardScaler().fit_transform(np.hstack(views))
+        k_means = KMeans(N_CLUSTERS, n_init=10, random_state=0).fit(columns)
+        fits = {"mkclust": model, "plain average": average, "k-means": k_means}
+        scores = {name: metrics.scores(y, each.labels_) for name, each in fits.items()}
         progress.phase("drawing")
         images = digit_images().loc[model.sample_ids_]
-        figure = draw_demo(model, np.stack(images.to_list()), scores)
-        table = fitted_labels(model)
-        write_atomically(
-            {picture: lambda path: figure.savefig(path, dpi=150), labels: table}
-        )
+        save_figure(draw_demo(model, np.stack(images.to_list()), scores), picture)
+        write_atomically({labels: fitted_labels(model)})
     lines = [
         "Handwritten digits in five files. "
         f"In {USELESS}, rows are under the wrong ids.",
@@ -98,13 +106,87 @@ def run(out: Path = Path("demo")) -> None:
     echo("\n".join(lines))
 
 
-def _content(path: Path, frame: pd.DataFrame) -> bytes:
-    """Return a table as the bytes of a file of its suffix."""
-    separator = ","
-    if path.suffix == ".tsv":
-        separator = "\t"
+def draw_demo(
+    model: AgreementKKM, images: np.ndarray, scores: Mapping[str, Mapping[str, float]]
+) -> Figure:
+    """Draw the tables that agree, a map with an image of every cluster, and scores.
 
-    text = frame.to_csv(sep=separator, index_label="id", float_format="%.6g").encode()
-    if path.suffix == ".gz":
-        return gzip.compress(text, mtime=0)
-    return text
+    Images are in the order of the samples; scores are by method and name.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13.6, 5.2), layout="constrained", facecolor="white")
+    left, middle, right = figure.subplots(1, 3, width_ratios=(4.6, 5.4, 3.2))
+    _draw_agreement(left, model)
+    _draw_map(middle, model, images)
+    _draw_scores(right, {name: each["acc"] for name, each in scores.items()})
+    return figure
+
+
+def _draw_agreement(ax: Axes, model: AgreementKKM) -> None:
+    """Draw what every two tables share, and say which one is set aside."""
+    model.agreement_.plot(ax)
+    used = len(model.agreement_.names) - len(model.set_aside_)
+    aside = ", ".join(model.set_aside_)
+    ax.set_title(f"{used} tables agree, “{aside}” does not", **TITLE)
+    ax.set_anchor("N")
+    ax.set_xlabel("what every two tables share", color=INK)
+
+
+def _draw_map(ax: Axes, model: AgreementKKM, images: np.ndarray) -> None:
+    """Draw the samples by cluster, with an image of each at its center."""
+    from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+
+    display = EmbeddingDisplay(
+        embedding=model._rows_of(model.embedding_), labels=model.labels_
+    )
+    display.plot(ax)
+    for label in list(ax.texts):
+        label.remove()
+
+    # An image takes a quarter of an inch.
+    zoom = 0.25 * ax.figure.dpi / images.shape[1]
+    for cluster in np.unique(display.labels).tolist():
+        central = display.central(cluster)
+        image = images[display.samples[central]]
+        picture = OffsetImage(image, zoom=zoom, cmap="gray_r", interpolation="nearest")
+        ax.add_artist(
+            AnnotationBbox(
+                picture,
+                display.points[central],
+                pad=0.15,
+                bboxprops={"edgecolor": INK, "linewidth": 0.8},
+            )
+        )
+
+    ax.set_title(
+        f"{len(display.sizes)} clusters of {len(images):,} images, without labels",
+        **TITLE,
+    )
+    ax.set_anchor("N")
+    ax.set_xlabel("a map of neighbors, colored by cluster", color=INK)
+
+
+def _draw_scores(ax: Axes, accuracies: Mapping[str, float]) -> None:
+    """Draw how many images are in the right cluster, by method."""
+    names = list(accuracies)[::-1]
+    shares = np.array([accuracies[name] for name in names])
+    colors = [BLUE if share == shares.max() else FAINT for share in shares]
+    ax.barh(names, shares, height=0.55, color=colors)
+    for place, share in enumerate(shares):
+        ax.text(
+            share - 0.02,
+            place,
+            f"{share:.0%}",
+            va="center",
+            ha="right",
+            color="white",
+            fontsize=13,
+            fontweight="bold",
+        )
+    ax.set_title("Images in the right cluster", **TITLE)
+    ax.set_xlim(0, 1)
+    ax.set_xticks([])
+    ax.tick_params(axis="y", length=0, labelsize=11)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("by the true digits, which no fit has used", color=INK)

@@ -29,11 +29,6 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and exit."""
-        words = args[0] if args else options.get("args")
-        if words is None:
-            words = sys.argv[1:]
-
-        typed.set(tuple(words))
         code = 0
         try:
             passed = options | {"standalone_mode": False}
@@ -52,11 +47,18 @@ class Commands(TyperGroup):
             ImportError,
             ArithmeticError,
         ) as error:
-            code = echo_error(_message_of(error), getattr(error, "lines", ()))
+            code = 2
+            message = f"mkclust: error: {one_line(_message_of(error))}"
+            with suppress(OSError):
+                for line in (message, *getattr(error, "lines", ())):
+                    typer.echo(printable(line), err=True)
         if code == 130:
             typer.echo("mkclust: interrupted", err=True)
-        _flush()
-        sys.exit(code if isinstance(code, int) else 0)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it has no reader any more, and drops the rest
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(code)
 
 
 class Command(TyperCommand):
@@ -64,16 +66,14 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the name of the command."""
+        typed.set((ctx.info_name, *args))
         for option in self.params:
+            n_given = sum(word.partition("=")[0] in option.opts for word in args)
             is_flag = getattr(option, "is_flag", False)
-            if is_flag or getattr(option, "multiple", True):
-                continue
-            given = [word for word in args if word.partition("=")[0] in option.opts]
-            if len(given) > 1:
-                name = given[0].partition("=")[0]
+            if n_given > 1 and not is_flag and not getattr(option, "multiple", True):
                 raise CommandError(
-                    f"{name} is given {len(given)} times, and takes one value: pass "
-                    "it once"
+                    f"{option.opts[0]} is given {n_given} times, and takes one value: "
+                    "pass it once"
                 )
         return super().parse_args(ctx, args)
 
@@ -84,10 +84,7 @@ def _message_of(error: Any) -> str:
         message = error.format_message().rstrip(".")
         if "'-k'" in message and "Missing" in message:
             message += "; mkclust suggest INPUT finds a number"
-        context = getattr(error, "ctx", None)
-        path = "mkclust"
-        if context is not None:
-            path = context.command_path
+        path = getattr(getattr(error, "ctx", None), "command_path", "mkclust")
         return f"{message} (see: {path} --help)"
     if isinstance(error, MemoryError):
         return (
@@ -95,23 +92,9 @@ def _message_of(error: Any) -> str:
             "kernels, --method agreement-kkm, or --landmarks 200"
         )
     if isinstance(error, OSError):
-        reason = str(error.strerror or error)
-        if error.filename:
-            return f"{error.filename}: {reason}"
-        return reason
+        reason = error.strerror or str(error)
+        return f"{error.filename}: {reason}" if error.filename else reason
     return str(error) or type(error).__name__
-
-
-def _flush() -> None:
-    """Write out what was printed, unless nobody reads it any more."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:  # it has no reader any more, and drops the rest
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-        except (AttributeError, ValueError):
-            pass  # there is no such stream, or it is closed
 
 
 def one_line(text: Any) -> str:
@@ -122,17 +105,8 @@ def one_line(text: Any) -> str:
 def echo(text: str) -> None:
     """Print lines; names from files cannot steer the terminal."""
     try:
-        lines = map(printable, text.split("\n"))
-        typer.echo("\n".join(lines))
+        typer.echo("\n".join(map(printable, text.split("\n"))))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, "standard output") from error
-
-
-def echo_error(message: str, more: Sequence[str] = ()) -> int:
-    """Print an error on one line, and what explains it; return the exit code."""
-    with suppress(OSError):
-        for line in (f"mkclust: error: {one_line(message)}", *more):
-            typer.echo(printable(line), err=True)
-    return 2

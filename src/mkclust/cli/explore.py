@@ -1,12 +1,14 @@
-"""The commands ``suggest``, ``diagnose`` and ``compare``, which write no files."""
+"""The commands ``suggest``, ``diagnose``, ``compare`` and ``rerun``."""
 
+import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from mkclust import metrics, plots
 from mkclust.cli import models
@@ -17,18 +19,20 @@ from mkclust.cli.options import Request
 from mkclust.cli.outputs import (
     agreement_record,
     all_scores,
-    as_record,
-    check_output,
     check_outputs,
+    fitted_labels,
+    labels_hash,
+    save_figure,
     show,
     suggestion_record,
 )
 from mkclust.cli.progress import Progress, session
 from mkclust.explain.diagnose import diagnose as diagnose_fit
 from mkclust.explain.number_of_clusters import NumberOfClusters
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 from mkclust.methods import METHODS
-from mkclust.text import join_words, text_table
+from mkclust.text import count, join_words, text_table
+from mkclust.version import versions
 
 # What every comparison ends with.
 CAUTION = (
@@ -45,20 +49,17 @@ def suggest(
     picture: Path | None = None,
 ) -> None:
     """Say which number of clusters fits best, and how strong the evidence is."""
-    if first is None and last is not None:
-        first = 2
     k_values = None
-    if first is not None:
-        k_values = range(first, (last or max(25, first)) + 1)
-    if k_values is not None and not k_values:
-        raise CommandError(
-            f"--from {first} --to {last}: there is no number between them"
-        )
+    if first or last:
+        least = first or 2
+        k_values = range(least, (last or max(25, least)) + 1)
+        if not k_values:
+            raise CommandError(
+                f"--from {least} --to {last}: there is no number between them"
+            )
     request = replace(request, n_clusters=2)
     with session(quiet=request.quiet) as progress:
-        check_output("picture", picture)
-        if picture is not None:
-            check_outputs([picture], request.inputs)
+        check_outputs({"picture": picture}, request.inputs)
         prepared = prepare(request, new_model(request), read_inputs(request, progress))
         suggestion = models.suggest(prepared, progress, k_values)
         if picture is not None:
@@ -74,7 +75,7 @@ def _draw_tree(suggestion: NumberOfClusters, path: Path) -> None:
     figure = Figure(layout="constrained")
     tree = plots.ClusterTreeDisplay.from_suggestion(suggestion, ax=figure.subplots())
     figure.set_size_inches(tree.figsize)
-    write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
+    save_figure(figure, path)
 
 
 def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
@@ -99,10 +100,9 @@ def diagnose(request: Request, *, leave_one_out: bool = True) -> None:
         "refit_agreement",
     )
     record = {name: getattr(diagnosis, name) for name in recorded}
-    columns = diagnosis.table.items()
-    record |= {name: column.to_numpy() for name, column in columns}
+    record |= diagnosis.table.to_dict("list")
     record["view_agreement"] = agreement_record(fitted.model)
-    record["missingness"] = as_record(getattr(fitted.model, "missingness_", None))
+    record["missingness"] = getattr(fitted.model, "missingness_", None)
     lines = [diagnosis.summary(), *progress.lines(request.verbose)]
     show(record, lines, request)
 
@@ -155,12 +155,9 @@ def _try_method(
     labels = np.asarray(model.labels_)
     scores = all_scores(model, data.labels_for(model))
     stability = models.measure_stability(fitted, n_resamples)
-    mean_stability = None
-    if stability is not None:
-        mean_stability = stability.mean
     return labels, {
         "cluster_sizes": np.bincount(labels[labels >= 0]),
-        "stability": mean_stability,
+        "stability": None if stability is None else stability.mean,
         "gap": getattr(model, "duality_gap_", None),
         "seconds": seconds,
         "set_aside": list(getattr(model, "set_aside_", ())),
@@ -174,13 +171,10 @@ def _refuse_slow(prepared: Fit, request: Request) -> None:
     n_kernels = len(data.views)
     if n_kernels == 1 and not data.precomputed and not request.kernels:
         n_kernels = 12  # one table becomes a bank
-    slowness = METHODS[request.method].SLOWNESS
     is_quick = prepared.landmarks is not None or prepared.model.LEARNS_FROM_ANCHORS
-
-    # Entries of all kernels, times the slowness of a method, beyond which a fit takes
-    # minutes.
-    most_entries = 5e8
-    if not is_quick and slowness * n_kernels * data.n_samples**2 > most_entries:
+    n_entries = n_kernels * data.n_samples**2
+    # From this product on, a fit takes minutes.
+    if not is_quick and METHODS[request.method].SLOWNESS * n_entries > 5e8:
         raise CommandError(
             f"takes long; --methods {request.method} runs it all the same"
         )
@@ -192,29 +186,88 @@ def _comparison(
     left_out: dict[str, str],
 ) -> str:
     """Return a table of the methods, one of how far they agree, and what they mean."""
-    numbered = enumerate(found, start=1)
-    titles = [f"{number:2} {name}" for number, name in numbered]
     rows = [["method", "stability", "gap", "seconds", "ARI (%)"]]
-    for title, each in zip(titles, found.values(), strict=True):
+    matrix = [["adjusted Rand index"]]
+    notes = []
+    for number, (name, each) in enumerate(found.items(), start=1):
+        title = f"{number:2} {name}"
         values = [each["stability"], each["gap"], each["seconds"], None]
         if each["scores"] is not None:
             values[-1] = 100 * each["scores"]["ari"]
-        cells = ("-" if x is None else f"{x:.3g}" for x in values)
-        rows.append([title, *cells])
-    numbers = map(str, range(1, len(titles) + 1))
-    matrix = [["adjusted Rand index", *numbers]]
-    matrix += [
-        [t, *(f"{x:.2f}" for x in row)] for t, row in zip(titles, pairs, strict=True)
-    ]
-    lines = [text_table(rows), "", text_table(matrix), ""]
-    for name, each in found.items():
+        rows.append([title, *("-" if x is None else f"{x:.3g}" for x in values)])
+        matrix[0].append(str(number))
+        matrix.append([title, *(f"{x:.2f}" for x in pairs[number - 1])])
         if each["set_aside"]:
-            lines.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
-    reasons = left_out.items()
-    lines += [f"Left out: {name}: {reason}." for name, reason in reasons]
+            notes.append(f"{name} sets aside: {join_words(each['set_aside'])}.")
+    lines = [text_table(rows), "", text_table(matrix), "", *notes]
+    lines += [f"Left out: {name}: {reason}." for name, reason in left_out.items()]
     lines.append(
         "Stability: the agreement of clusters of parts of the samples with those of "
         "all. Gap: how far the objective is above the global optimum at most, if a "
         "method certifies it."
     )
     return "\n".join([*lines, CAUTION])
+
+
+def rerun(request: Request, record_file: Path, *, labels: Path | None = None) -> None:
+    """Run a recorded command again, and say whether the labels are the same."""
+    with session(quiet=request.quiet) as progress:
+        recorded, record = _read_record(record_file)
+        inputs = [str(record_file), *recorded.inputs]
+        outputs = check_outputs({"labels": labels}, inputs)
+        new_model(recorded)
+        data = read_inputs(recorded, progress)
+        model = models.fit(recorded, data, progress).model
+        if labels is not None:
+            write_atomically({labels: fitted_labels(model)})
+    then = record["versions"]
+    same = labels_hash(model.labels_) == record["labels_sha256"]
+    hashes = {each["input"]: each["sha256"] for each in record["inputs"]}
+    files = [
+        n for n, _, now in data.inputs if hashes.get(now["input"]) != now["sha256"]
+    ]
+    numbers = {
+        n: [str(then.get(n)), now]
+        for n, now in versions().items()
+        if then.get(n) != now
+    }
+    result = {"same_labels": same, "changed_inputs": files, "changed_versions": numbers}
+    lines = [
+        f"{'Same labels as' if same else 'Other labels than'} {record_file} records: "
+        f"{count(len(model.labels_), 'sample')}, "
+        f"{count(model.n_clusters_, 'cluster')}."
+    ]
+    lines += [f"Input {text} has changed: its SHA-256 differs." for text in files]
+    lines += [
+        f"{name} was {then}, and is {now}." for name, (then, now) in numbers.items()
+    ]
+    if not same and not files and not numbers:
+        lines.append(
+            "No input and no version has changed: another machine may round "
+            "differently."
+        )
+    lines += [*progress.lines(request.verbose), *(f"Wrote {path}" for path in outputs)]
+    show(result, lines, request)
+    if not same:
+        raise typer.Exit(1)
+
+
+def _read_record(path: Path) -> tuple[Request, dict[str, Any]]:
+    """Return the request of a record, and the record itself."""
+    known = {each.name for each in fields(Request)}
+    with errors_of(path):
+        text = path.read_bytes()
+    try:
+        record = json.loads(text)
+        # An option that was removed since does not matter if it was not given.
+        options = {
+            n: v for n, v in record["command"]["options"].items() if n in known or v
+        }
+        # The memory that is free decides on landmarks, and differs from run to run.
+        options["landmarks"] = record["landmarks"] or "none"
+        return Request(**options), record
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CommandError(
+            f"{path}: is not a record of a run ({error!r}); give one that mkclust "
+            "cluster of this version wrote"
+        ) from None

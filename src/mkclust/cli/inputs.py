@@ -5,7 +5,8 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ import pandas as pd
 
 from mkclust import datasets
 from mkclust.cli.errors import CommandError
-from mkclust.cli.groups import take_groups
 from mkclust.cli.options import AUTO, Request
 from mkclust.cli.progress import Progress
 from mkclust.data.join import looks_like_kernel
@@ -28,7 +28,7 @@ from mkclust.explain.id_of_rows import with_ids
 from mkclust.files import errors_of
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.text import count, join_words
+from mkclust.text import count, did_you_mean, join_words
 
 
 class Input(NamedTuple):
@@ -71,20 +71,14 @@ class Data:
 
     def labels_for(self, model: MultipleKernelClusterer) -> np.ndarray | None:
         """Return the labels of the first input with some, in the order of a model."""
-        ids = getattr(model, "sample_ids_", None)
         labeled = [each for each in self.inputs if each.data.y is not None]
         if not labeled:
             return None
-        own = None
-        if ids is not None:
-            own = list_views(labeled[:1])[0].ids
-
+        ids = list_views(labeled[:1])[0].ids
         y = np.asarray(labeled[0].data.y)
-        if own is None:
-            rows = np.arange(len(y))
-        else:
-            rows = match_rows(own, pd.Index(ids), labeled[0].text)
-
+        rows = np.arange(len(y))
+        if ids is not None and hasattr(model, "sample_ids_"):
+            rows = match_rows(ids, pd.Index(model.sample_ids_), labeled[0].text)
         n = int(np.sum(rows < 0))
         if n:
             warnings.warn(
@@ -128,26 +122,22 @@ def read_inputs(
             "--kernels precomputed if all matrices are kernels, or cluster the two "
             "apart"
         )
-    turned: list[str] = []
+    lines: list[str] = []
     if True not in kinds:
-        inputs, turned = _turn(request, inputs)
+        inputs, lines = _turn(request, inputs)
+        views = list_views(inputs)
+        for found in undeclared_kernels(request, views):
+            raise InputError(found)
+        _warn_of_pairs(views)
 
     views = list_views(inputs)
-    if True not in kinds:
-        _refuse_transposed(views)
-        # Other kernels are chosen on purpose.
-        if request.asked_kernels in (AUTO, "gaussian"):
-            for view in views:
-                refuse_square(view, is_alone=len(views) == 1)
-        _warn_of_pairs(views)
-    indices = [view.ids for view in views if view.ids is not None]
     n = inputs[0].data.n_samples
     ids = kept_ids(views, request.join)
     if ids is not None:
         n = len(ids)
+        lines += _join_lines(views, n)
 
     by_name = {view.name: view.array for view in views}
-    lines = turned + _join_lines(views, indices, n)
     covariates = read_covariates(request, ids)
     return Data(by_name, True in kinds, n, inputs, lines, groups, covariates, ids)
 
@@ -164,13 +154,9 @@ def read_covariates(request: Request, index: Any) -> pd.DataFrame | None:
     if index is None or has_ids(frame.index):
         return frame
     whole = covariates_of(text.rpartition("::")[0] or text, request)
-    try:
+    with suppress(ValueError):  # refused by the fit
         whole = with_ids(whole, index, f"the table of --adjust-for {text}")[0]
-    except ValueError:
-        return frame  # refused by the fit
-    if has_ids(whole.index) and set(frame.columns) <= set(whole.columns):
-        return whole[list(frame.columns)]
-    return frame
+    return whole[frame.columns.intersection(whole.columns)]
 
 
 def covariates_of(text: str, request: Request) -> pd.DataFrame:
@@ -183,20 +169,162 @@ def covariates_of(text: str, request: Request) -> pd.DataFrame:
     return frames[0]
 
 
+def read_variables(request: Request) -> dict[str, Any]:
+    """Return the tables of variables by name, none without ``--annotate``."""
+    text = request.annotate
+    if text is None:
+        return {}
+    data = load_with(text, _layout_of_variables(text, request))
+    if data.views is None:
+        raise CommandError(
+            f"--annotate {text}: holds kernels; give variables of the samples"
+        )
+    tables = dict(data.views)
+    first = next(iter(tables.values()))
+    # The labels of AnnData are among its variables.
+    if data.y is not None and not hasattr(first, "obs"):
+        tables["labels"] = pd.DataFrame({"labels": data.y}, row_ids(first))
+    return tables
+
+
+def _layout_of_variables(text: str, request: Request) -> TableLayout:
+    """Return how a file of variables is read: by options of its own, and of all."""
+    name = file_name(text)
+    own: dict[str, Any] = {
+        option: [v for v in getattr(request, option) if v.startswith(f"{name}=")]
+        for option in ("id", "samples_in", "drop")
+    }
+    # A column of a table that is clustered may be dropped there to be tested here.
+    if name in map(file_name, request.inputs):
+        own["drop"] = []
+    return layout_of(text, replace(request, **own), {})
+
+
+def refuse_unmatched(
+    request: Request, variables: Mapping[str, Any], data: Data
+) -> None:
+    """Refuse variables whose rows are not those of the samples, before a fit."""
+    index = data.n_samples if data.ids is None else data.ids
+    for table in variables.values():
+        reason = why_unmatched(table, index)
+        if reason:
+            raise InputError(f"--annotate {request.annotate}: {reason}")
+
+
+def why_unmatched(table: Any, index: Any) -> str:
+    """Return why rows cannot be matched with samples; empty if they can."""
+    who = "the table"
+    frame = getattr(table, "obs", table)
+    try:
+        if isinstance(frame, pd.DataFrame):
+            frame = with_ids(frame, index, who)[0]
+        rows = index_of(frame)
+        match_rows(len(frame) if rows is None else rows, index, who, "the samples")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def check_columns(
+    variables: Mapping[str, Any], time: str | None, event: str | None, adjust: list[str]
+) -> None:
+    """Refuse options that name columns which the table of variables does not have."""
+    if (time is None) != (event is None):
+        raise CommandError("--time and --event belong together: give both columns")
+    columns = _column_names(variables.values())
+    asked = [("--time", time), ("--event", event)]
+    asked += [("--adjust", name) for name in adjust]
+    for option, name in asked:
+        if name is not None and name not in columns:
+            raise CommandError(
+                f"{option} {name}: no such column in --annotate FILE"
+                f"{did_you_mean(name, columns)}; check its name, or give the file"
+            )
+
+
 def _take_groups(
     inputs: Sequence[Input], column: str, others: Mapping[str, Any]
 ) -> tuple[list[Input], pd.Series]:
-    """Return inputs without the column of groups, and the groups."""
-    data_sets, groups = take_groups(
-        {each.text: each.data for each in inputs}, column, others
-    )
+    """Return inputs without the column of groups, and the groups by id.
+
+    If no input has the column, it is taken from other tables, which stay as they are.
+    """
+    tables = [view.array for view in list_views(inputs)]
+    found = _columns(tables, column) or _columns(others.values(), column)
+    if not found:
+        names = _column_names([*tables, *others.values()])
+        raise CommandError(
+            f"--groups {column}: no table has such a column"
+            f"{did_you_mean(column, names)}; there are {join_words(names, 8)}"
+        )
     taken = []
-    for each, data in zip(inputs, data_sets, strict=True):
+    for each in inputs:
         layout = each.record["layout"]
         dropped = {"drop": (*layout["drop"], column)}
         record = each.record | {"layout": layout | dropped}
-        taken.append(Input(each.text, data, record))
-    return taken, groups
+        taken.append(without_column(each, column)._replace(record=record))
+    return taken, _merged(found)
+
+
+def _column_names(tables: Iterable[Any]) -> list[str]:
+    """Return the names of the columns of tables, also of ``obs`` of AnnData."""
+    frames = [getattr(table, "obs", table) for table in tables]
+    return [str(name) for frame in frames for name in getattr(frame, "columns", ())]
+
+
+def _columns(tables: Iterable[Any], name: str) -> list[pd.Series]:
+    """Return the columns of a name, also of ``obs`` of AnnData."""
+    frames = [getattr(table, "obs", table) for table in tables]
+    return [
+        frame[name]
+        for frame in frames
+        if isinstance(frame, pd.DataFrame) and name in frame.columns
+    ]
+
+
+def without_column(given: Input, column: str) -> Input:
+    """Return an input without a column of its tables."""
+    views = dict(given.data.views or {})
+    for name, table in views.items():
+        if isinstance(table, pd.DataFrame) and column in table.columns:
+            views[name] = table.drop(columns=column)
+            if table.shape[1] == 1:
+                raise CommandError(
+                    f"{given.text}: has no column but the groups, and nothing to "
+                    f"cluster; put the column {column} into another table, or give "
+                    "this file by --annotate"
+                )
+    return given._replace(data=replace(given.data, views=views or None))
+
+
+def _merged(found: Sequence[pd.Series]) -> pd.Series:
+    """Return the groups of all tables that have them, by the ids of the first."""
+    groups = found[0]
+    for other in found[1:]:
+        if not has_ids(groups.index) or not has_ids(other.index):
+            continue
+        first, second = groups.align(other, join="inner")
+        differ = first.index[(first != second) & first.notna() & second.notna()]
+        if len(differ):
+            sample = differ[0]
+            raise CommandError(
+                f"--groups {groups.name}: two tables give {sample} the groups "
+                f"{first[sample]} and {second[sample]}; write the same in both"
+            )
+        groups = groups.combine_first(other)
+    return groups
+
+
+def describe_groups(groups: pd.Series) -> str:
+    """Return how many groups there are, and how large they are."""
+    sizes = groups.value_counts()
+    size = " to ".join(dict.fromkeys([str(sizes.min()), str(sizes.max())]))
+    n_alone = int(groups.isna().sum())
+    alone = f"; {count(n_alone, 'sample')} without a group" if n_alone else ""
+    return (
+        f"Groups: {count(len(sizes), 'group')} in the column {groups.name}, {size} "
+        f"samples each{alone}."
+    )
 
 
 def read_files(
@@ -207,8 +335,7 @@ def read_files(
     # Files of other names are taken in the order of those of the fit that are not
     # given.
     given = {file_name(text) for text in request.inputs}
-    unused = [each for name, each in known.items() if name not in given]
-    others = iter(unused)
+    others = iter([each for name, each in known.items() if name not in given])
     inputs = []
     for text in request.inputs:
         before: Any = known.get(file_name(text)) or next(others, None)
@@ -233,16 +360,21 @@ def read_file(
         selected = f"{text}::{names}"
 
     how = replace(layout_of(text, request, before["layout"]), **layout)
-    record = _fingerprint(selected)
-    # Workers of a cluster read the files themselves.
-    on_disk = None
-    if request.address is not None:
-        on_disk = True
+    record: dict[str, Any] = {"input": selected, "bytes": None, "sha256": None}
+    path = input_path(selected)
+    if path.is_file():
+        with errors_of(path), path.open("rb") as file:
+            record["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            record["bytes"] = file.tell()
 
-    precomputed = request.asked_kernels == "precomputed"
-    data = load_with(selected, how, kernels=precomputed, on_disk=on_disk)
-    for view in data.arrays:
-        _refuse_control_characters(text, row_ids(view))
+    data = load_with(
+        selected,
+        how,
+        kernels=request.asked_kernels == "precomputed",
+        # Workers of a cluster read the files themselves.
+        on_disk=request.address is not None or None,
+    )
+    _refuse_control_characters(text, data)
     # New samples have the labels where those of the fit have them, whatever their
     # values.
     how = replace(how, labels=data.label_name)
@@ -250,28 +382,31 @@ def read_file(
     return Input(selected, data, record)
 
 
+def certain_turns(views: Sequence[View]) -> dict[str, str]:
+    """Return views whose columns can only be the samples of another one, with it."""
+    return {
+        turned.name: turned.other
+        for turned in turned_tables(tables_of(views))
+        if turned.is_certain and turned.n_characters is None
+    }
+
+
 def _turn(request: Request, inputs: Sequence[Input]) -> tuple[list[Input], list[str]]:
     """Return inputs with their samples in rows, and which of them were turned."""
     views = list_views(inputs)
-    certain = {
-        view.file: turned.other
-        for turned in turned_tables(tables_of(views))
-        for view in views
-        if view.name == turned.name
-        if turned.is_certain and turned.n_characters is None
-    }
+    turns = certain_turns(views)
+    others = {view.file: turns[view.name] for view in views if view.name in turns}
     found = list(inputs)
     lines = []
     for place, each in enumerate(inputs):
-        other = certain.get(each.text)
         is_asked = bool(_values_for(each.text, "samples_in", request))
-        if other is None or is_asked or len(each.data.kernel_names) > 1:
+        if each.text not in others or is_asked or len(each.data.kernel_names) > 1:
             continue
 
         found[place] = read_file(each.text, request, None, samples_in="columns")
         lines.append(
             f"{file_name(each.text)}: its columns are the samples, as its header has "
-            f"ids of {other}."
+            f"ids of {others[each.text]}."
         )
     return found, lines
 
@@ -293,7 +428,7 @@ def layout_of(text: str, request: Request, before: Mapping[str, Any]) -> TableLa
 
     n_characters = found.get("trim_ids")
     if isinstance(n_characters, str):
-        if not n_characters.isdigit() or n_characters == "0":
+        if not n_characters.isdigit() or not int(n_characters):
             raise CommandError(
                 f"--trim-ids {n_characters}: give a number of at least 1"
             )
@@ -339,63 +474,48 @@ def list_views(inputs: Sequence[Input]) -> list[View]:
 def row_ids(view: Any) -> Any:
     """Return the ids of a view as an index of pandas, None if it has none."""
     index = index_of(view)
-    if has_ids(index):
-        return index
-    return None
+    return index if has_ids(index) else None
 
 
-def _refuse_control_characters(text: str, ids: Any) -> None:
+def _refuse_control_characters(text: str, data: datasets.Dataset) -> None:
     """Refuse ids that would steer the terminal on which a table of them is shown."""
-    if ids is None:
-        return
-
-    # Characters that steer a terminal.
-    control = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-    names = [name for name in ids if control.search(str(name))]
+    indices = [row_ids(view) for view in data.arrays]
+    ids = [str(name) for index in indices if index is not None for name in index]
+    names = [name for name in ids if re.search(r"[\x00-\x1f\x7f-\x9f]", name)]
     if names:
-        examples = join_words(map(repr, map(str, names)), most=3)
         raise CommandError(
-            f"{text}: {count(len(names), 'id')} with control characters, {examples}: "
-            "replace these characters in the file, or save it as UTF-8 if they are "
-            "letters"
+            f"{text}: {count(len(names), 'id')} with control characters, "
+            f"{join_words(map(repr, names), most=3)}: replace these characters in the "
+            "file, or save it as UTF-8 if they are letters"
         )
 
 
-def _refuse_transposed(views: Sequence[View]) -> None:
-    """Refuse tables whose headers hold the ids of another table's rows."""
-    names = [each.name for each in turned_tables(tables_of(views))]
-    turned = [view for view in views if view.name in names]
-    if turned:
-        file = file_name(turned[0].file)
-        raise InputError(
-            f"{file}: its columns are the samples of the other inputs; pass "
-            f"--samples-in {file}=columns"
-        )
-
-
-def refuse_square(view: View, *, is_alone: bool) -> None:
-    """Refuse a kernel that was not declared as such."""
-    if not looks_like_kernel(view.array):
-        return
-
-    whose = ""
-    if not is_alone:
-        whose = f"{view.name}="
-    raise InputError(
-        f"{view.file}: {view.name} is square and symmetric; pass --kernels "
-        f"{whose}from_distances if it holds distances, or --kernels "
-        f"{whose}precomputed if it is a kernel"
-    )
+def undeclared_kernels(request: Request, views: Sequence[View]) -> list[str]:
+    """Return what is wrong with kernels and distances that are not declared as such."""
+    if request.asked_kernels not in (AUTO, "gaussian"):
+        return []  # other kernels are chosen on purpose
+    found = []
+    for view in views:
+        whose = ""
+        if len(views) > 1:
+            whose = f"{view.name}="
+        if looks_like_kernel(view.array):
+            found.append(
+                f"{view.file}: {view.name} is square and symmetric; pass --kernels "
+                f"{whose}from_distances if it holds distances, or --kernels "
+                f"{whose}precomputed if it is a kernel"
+            )
+    return found
 
 
 def _warn_of_pairs(views: Sequence[View]) -> None:
     """Warn of tables that are paired by row, since some have no ids."""
+    some_have_ids = any(view.ids is not None for view in views)
     for view in views:
         unread = [*getattr(view.array, "unread_ids", ())]
-        others = any(other.ids is not None for other in views)
         # A frame without ids next to one with ids is refused by the fit.
         has_no_index = index_of(view.array) is None
-        if len(views) > 1 and has_no_index and (others or unread):
+        if len(views) > 1 and has_no_index and (some_have_ids or unread):
             warnings.warn(
                 f"{view.file} has no ids: its rows are taken to be in the order of the "
                 "other inputs; pass --id "
@@ -406,41 +526,35 @@ def _warn_of_pairs(views: Sequence[View]) -> None:
 
 def kept_ids(views: Sequence[View], join: str | None) -> Any:
     """Return the ids of the samples that a join of views keeps, None without ids."""
-    indices = [view.ids for view in views if view.ids is not None]
-    if not indices:
-        return None
-    return _joined(indices, join)
-
-
-def _joined(indices: Sequence[Any], join: str | None) -> Any:
-    """Return the ids of the samples that a join keeps."""
-    ids = indices[0]
-    for index in indices[1:]:
-        if join == "outer":
-            ids = ids.union(index, sort=False)
+    ids = None
+    for view in views:
+        if view.ids is None:
+            continue
+        if ids is None:
+            ids = view.ids
+        elif join == "outer":
+            ids = ids.union(view.ids, sort=False)
         else:
-            ids = ids[ids.isin(index)]
+            ids = ids[ids.isin(view.ids)]
     return ids
 
 
-def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> list[str]:
+def _join_lines(views: Sequence[View], kept: int) -> list[str]:
     """Return what each view holds, and what their join keeps, in lines."""
-    if not indices:
-        return []
-
     lines = []
     for view in views:
         shape = view.array.shape
-        size = f"{shape[0]} samples x {shape[1]} columns"
         how = "paired by row"
         if view.ids is not None:
             how = f"ids such as {str(view.ids[0])!r}"
 
-        lines.append(f"{view.name} ({view.file}): {size}, {how}")
-    if len(indices) < 2:
+        lines.append(
+            f"{view.name} ({view.file}): {shape[0]} samples x {shape[1]} columns, {how}"
+        )
+    if sum(view.ids is not None for view in views) < 2:
         return lines
-    joins = ("inner", "outer")
-    in_all, everybody = (len(_joined(indices, join)) for join in joins)
+    in_all = len(kept_ids(views, "inner"))
+    everybody = len(kept_ids(views, "outer"))
     if in_all == everybody:
         return [*lines, f"Joined by id: all {kept} samples."]
     return [
@@ -449,27 +563,14 @@ def _join_lines(views: Sequence[View], indices: Sequence[Any], kept: int) -> lis
     ]
 
 
-def _fingerprint(text: str) -> dict[str, Any]:
-    """Return the record of an input: its path, and the digest of its content."""
-    path = input_path(text)
-    if path is None or not path.is_file():
-        return {"input": text, "bytes": None, "sha256": None}
-    with errors_of(path), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"input": text, "bytes": file.tell(), "sha256": digest}
-
-
-def input_path(text: str) -> Path | None:
-    """Return the file that an input reads, or None for the name of a data set."""
-    if text in datasets.CATALOG:
-        return None
-    name = text
-    if not os.path.exists(text):
-        name = text.rpartition("::")[0] or text
-
+def input_path(text: str) -> Path:
+    """Return the path of the file that an input reads, or the name of a data set."""
+    name = text.rpartition("::")[0]
+    if not name or os.path.exists(text):
+        name = text
     return Path(name).expanduser()
 
 
 def file_name(text: str) -> str:
     """Return the name of the file of an input, as options take it."""
-    return Path(text.rpartition("::")[0] or text).name
+    return input_path(text).name

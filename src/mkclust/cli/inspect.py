@@ -10,9 +10,14 @@ import typer
 from scipy.sparse import issparse
 
 from mkclust.cli.errors import CommandError, one_line
-from mkclust.cli.groups import describe_groups
-from mkclust.cli.inputs import Data, read_inputs, row_ids
-from mkclust.cli.obstacles import SAID_OF_FILES, command_with, find_all, with_cures
+from mkclust.cli.inputs import Data, describe_groups, read_inputs, row_ids
+from mkclust.cli.obstacles import (
+    SAID_OF_FILES,
+    command_with,
+    cures_of,
+    find_all,
+    with_cures,
+)
 from mkclust.cli.options import Request
 from mkclust.cli.outputs import show
 from mkclust.cli.progress import session
@@ -35,7 +40,7 @@ def run(request: Request) -> None:
         obstacles = find_all(request)
         for each in obstacles:
             report["problems" if each.stops else "advice"].append(each.describe())
-        cures = [cure for each in obstacles for cure in each.cures]
+        cures = cures_of(obstacles)
         report["command"] = command_with(cures)
         cured = with_cures(request, cures)
         try:
@@ -53,7 +58,12 @@ def run(request: Request) -> None:
                 report["problems"] += _fault(data)
             else:
                 _understand(cured, data, report)
-            report["notes"] = [*report["notes"], *_classes(data)]
+            report["notes"] += [
+                f"{each.label_name} holds the true classes ({each.n_classes}), which "
+                "are used for scores only."
+                for each in [given.data for given in data.inputs]
+                if each.y is not None
+            ][:1]
         except (ValueError, TypeError, CommandError) as error:
             if not any(each.text in one_line(error) for each in obstacles):
                 report["problems"].append(one_line(error))
@@ -69,40 +79,23 @@ def _measure(name: str, view: Any) -> dict[str, Any]:
     matrix = getattr(view, "X", view)
     missing = 0.0
     if not issparse(matrix):
-        rows = matrix
-        if isinstance(matrix, pd.DataFrame):
-            rows = matrix.iloc
-
-        first = rows[:MOST_SAMPLES]
-        missing = float(np.mean(pd.isna(first)))
-    facts = {
+        missing = float(np.mean(pd.isna(matrix[:MOST_SAMPLES])))
+    return {
         "name": name,
         "shape": [int(n) for n in view.shape],
         "missing": missing,
+        "ids": None if ids is None else str(ids[0]),
+        "kernels": [],
     }
-    return facts | {"ids": None if ids is None else str(ids[0]), "kernels": []}
 
 
 def _fault(data: Data) -> list[str]:
     """Return why a fit would refuse a kernel; samples that some lack are its matter."""
-    shapes = {tuple(kernel.shape) for kernel in data.views.values()}
-    if len(shapes) > 1:
-        return []
-    try:
-        as_stack(dict(data.views))
-    except ValueError as error:
-        return [one_line(error)]
-    return []
-
-
-def _classes(data: Data) -> list[str]:
-    """Return what is said of true classes, if an input has some."""
-    for each in data.inputs:
-        if each.data.y is not None:
-            return [
-                f"{each.data.label_name} holds the true classes "
-                f"({each.data.n_classes}), which are used for scores only."
-            ]
+    if len({kernel.shape for kernel in data.views.values()}) == 1:
+        try:
+            as_stack(dict(data.views))
+        except ValueError as error:
+            return [one_line(error)]
     return []
 
 
@@ -110,7 +103,7 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
     """Add what joining and the rules for kernels make of the views."""
     options = TableOptions(join=request.join or "exact", impute=request.impute)
     samples = read_samples(dict(data.views), expected="views", options=options)
-    report["notes"] = list(samples.notes)
+    report["notes"] += samples.notes
     if samples.missing is not None:
         report["patterns"] = [
             {
@@ -130,8 +123,7 @@ def _understand(request: Request, data: Data, report: dict[str, Any]) -> None:
             np.linspace(0, samples.n_samples - 1, MOST_SAMPLES).astype(int)
         )
     # What was asked for is what the explanation says.
-    fitted = bank.fit(samples).set_params(rules=asked)
-    lines = fitted.explain().splitlines()
+    lines = bank.fit(samples).set_params(rules=asked).explain().splitlines()
     for facts in report["views"]:
         name = printable(facts["name"])
         starts = (f"{name}: ", f"{name} (")
@@ -146,17 +138,17 @@ def _as_lines(report: Mapping[str, Any]) -> list[str]:
         if view["ids"] is not None:
             ids = f"ids such as {view['ids']!r}"
 
-        lines += [view["name"], f"  {' x '.join(map(str, view['shape']))}, {ids}"]
-        lines.append(f"  missing: {view['missing']:.2%} of the cells")
-        lines += [f"  kernel: {line}" for line in view["kernels"]]
+        lines += [
+            view["name"],
+            f"  {' x '.join(map(str, view['shape']))}, {ids}",
+            f"  missing: {view['missing']:.2%} of the cells",
+            *(f"  kernel: {line}" for line in view["kernels"]),
+        ]
     lines += [*report["join"], *report["notes"]]
     for each in report["patterns"]:
-        what = "in all views"
-        if each["lacks"]:
-            what = f"without {join_words(each['lacks'])}"
-
+        lacks = join_words(each["lacks"])
+        what = f"without {lacks}" if lacks else "in all views"
         lines.append(f"  {count(each['samples'], 'sample')} {what}")
-    lines += [f"warning: {line}" for line in report["warnings"]]
-    lines += [f"problem: {line}" for line in report["problems"]]
-    lines += [f"advice: {line}" for line in report["advice"]]
+    for kind in ("warnings", "problems", "advice"):
+        lines += [f"{kind.removesuffix('s')}: {line}" for line in report[kind]]
     return [*lines, "", report["command"]]

@@ -2,11 +2,15 @@
 
 import ast
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from mkclust.bench.plan import import_class
-from mkclust.cli.earlier import read_earlier
 from mkclust.cli.errors import CommandError
 from mkclust.cli.inputs import Data
 from mkclust.cli.options import AUTO, OPTIONS, Request
@@ -19,12 +23,15 @@ from mkclust.explain.number_of_clusters import (
     suggest_n_clusters,
 )
 from mkclust.explain.stability import Stability, stability
+from mkclust.files import errors_of
 from mkclust.fit import MultipleKernelClusterer
+from mkclust.fit.persistence import load_model
 from mkclust.fit.steps import read_training
+from mkclust.fit.training_input import training_index
 from mkclust.kernels import Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
-from mkclust.text import did_you_mean, join_words
+from mkclust.text import did_you_mean, from_spreadsheet, join_words
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,7 @@ def new_model(request: Request) -> MultipleKernelClusterer:
     if request.n_clusters != AUTO:
         parameters["n_clusters"] = request.n_clusters
     for setting in request.settings:
-        name, value = _read_setting(setting, model, request.method)
-        parameters[name] = value
+        parameters |= _read_setting(setting, model, request.method)
 
     model.set_params(**parameters)
     model.check_parameters()
@@ -62,28 +68,27 @@ def new_model(request: Request) -> MultipleKernelClusterer:
 
 def _read_setting(
     setting: str, model: MultipleKernelClusterer, method: str
-) -> tuple[str, Any]:
-    """Return the name and the value of a parameter that ``--set`` gives."""
-    parts = setting.partition("=")
-    name, equals, text = (part.strip() for part in parts)
-    if not name or not equals or not text:
+) -> dict[str, Any]:
+    """Return the parameter that ``--set`` gives, with its value."""
+    name, _, text = (part.strip() for part in setting.partition("="))
+    if not name or not text:
         raise CommandError(f"--set {setting}: write NAME=VALUE, such as --set tol=1e-4")
     if name in OPTIONS or name in ("random_state", "approximation"):
         raise CommandError(f"--set {setting}: there is an option for it, see --help")
 
     known = model.get_params(deep=False)
     if name not in known:
-        near = did_you_mean(name, known)
         others = [key for key, each in METHODS.items() if name in each().get_params()]
+        advice = did_you_mean(name, known)
         if others:
-            near = f"; only {join_words(others)} has it"
-        raise CommandError(f"--set {name}: {method} has no such parameter{near}")
+            advice = f"; only {join_words(others)} has it"
+        raise CommandError(f"--set {name}: {method} has no such parameter{advice}")
 
     try:
-        return name, ast.literal_eval(text)
+        return {name: ast.literal_eval(text)}
     except (ValueError, SyntaxError):
         words = {"true": True, "false": False, "none": None}
-        return name, words.get(text.lower(), text)
+        return {name: words.get(text.lower(), text)}
 
 
 def _estimator(name: str) -> Any:
@@ -102,9 +107,9 @@ def _estimator(name: str) -> Any:
 def check_method(name: str) -> None:
     """Refuse a name that is not that of a method."""
     if name not in METHODS:
-        near = did_you_mean(name, METHODS)
         raise CommandError(
-            f"--method {name}: unknown{near}; one of {', '.join(METHODS)}"
+            f"--method {name}: unknown{did_you_mean(name, METHODS)}; one of "
+            f"{', '.join(METHODS)}"
         )
 
 
@@ -128,11 +133,9 @@ def prepare(request: Request, model: MultipleKernelClusterer, data: Data) -> Fit
         decision = "One view is one table: a bank of kernels is computed from it."
     reason = _reason_for_landmarks(request, model, data)
     if reason:
-        if request.landmarks == AUTO:
+        landmarks = request.landmarks
+        if landmarks == AUTO:
             landmarks = min(200, data.n_samples)
-        else:
-            landmarks = request.landmarks
-
         model.set_params(approximation=Nystroem(n_components=landmarks))
         decision = f"{landmarks} landmarks per view approximate the kernels ({reason})."
         X = data.views
@@ -148,48 +151,38 @@ def _reason_for_landmarks(
     request: Request, model: MultipleKernelClusterer, data: Data
 ) -> str:
     """Return why landmarks replace exact kernels; empty if they do not."""
-    number = None
-    if isinstance(request.landmarks, int):
-        number = request.landmarks
-
+    number = request.landmarks if isinstance(request.landmarks, int) else None
+    if model.LEARNS_FROM_ANCHORS and number is not None:
+        raise CommandError(
+            f"--landmarks {number}: {request.method} needs none, it takes any number "
+            "of samples with exact kernels; leave the option out, or take another "
+            "method, such as --method anchored-mkkm"
+        )
     if model.LEARNS_FROM_ANCHORS:
-        if number is not None:
-            raise CommandError(
-                f"--landmarks {number}: {request.method} needs none, it takes any "
-                "number of samples with exact kernels; leave the option out, or take "
-                "another method, such as --method anchored-mkkm"
-            )
         return ""
 
-    exact = request.landmarks == "none" or request.asked_kernels == "on-the-fly"
-    able = "approximation" in model.get_params(deep=False)
-    n = data.n_samples
     why_exact = ""
-    if exact:
+    if request.landmarks == "none" or request.asked_kernels == "on-the-fly":
         why_exact = "exact ones are asked for"
-    if not able:
+    if "approximation" not in model.get_params(deep=False):
         why_exact = f"{request.method} needs all entries"
-
-    if request.address is not None or number is not None:
-        if why_exact:
-            raise CommandError(
-                f"--landmarks and --cluster approximate kernels, and {why_exact}; drop "
-                "one, or take --method agreement-kkm with --cluster"
-            )
+    is_asked = request.address is not None or number is not None
+    if is_asked and why_exact:
+        raise CommandError(
+            f"--landmarks and --cluster approximate kernels, and {why_exact}; drop "
+            "one, or take --method agreement-kkm with --cluster"
+        )
+    if is_asked:
         return "asked for"
     if why_exact:
         return ""
     bank = default_bank(len(data.views) > 1)
-    n_fixed = len(bank.widths) + len(bank.polynomials)
-    per_view = n_fixed + (bank.linear is not None)
-    n_kernels = per_view * len(data.views) + 1
-    n_bytes = 8 * n_kernels * n**2
+    per_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
+    n = data.n_samples
+    n_bytes = 8 * (per_view * len(data.views) + 1) * n**2
     free = available_bytes()
-    # Exact kernels are computed up to this number of samples, and this share of the
-    # memory, by the methods that do not learn from anchors.
-    most_exact_samples = 10_000
-    largest_share = 0.5
-    if n > most_exact_samples or (free is not None and n_bytes > largest_share * free):
+    # Up to this number of samples, and half of the memory, exact kernels are computed.
+    if n > 10_000 or (free is not None and 2 * n_bytes > free):
         return f"exact kernels of {n:,} samples would take {in_units(n_bytes)}"
     return ""
 
@@ -209,7 +202,9 @@ def measure_stability(fitted: Fit, n_resamples: int) -> Stability | None:
 def fit(request: Request, data: Data, progress: Progress) -> Fit:
     """Fit the model that was asked for, with the suggested number for -k auto."""
     model = new_model(request)
-    earlier = read_earlier(request.align_with)
+    earlier = None
+    if request.align_with is not None:
+        earlier = _read_earlier(request.align_with)
     prepared = prepare(request, model, data)
     suggestion = None
     if request.n_clusters == AUTO:
@@ -228,16 +223,42 @@ def fit(request: Request, data: Data, progress: Progress) -> Fit:
     progress.phase(f"clustering {data.describe()}")
     model.fit(prepared.X, groups=data.groups, adjust=data.covariates)
     if earlier is not None:
-        try:
-            align_clusters(model, earlier)
-        except ValueError as error:
-            warnings.warn(
-                f"the clusters are not numbered as in {request.align_with}: {error}",
-                stacklevel=2,
-            )
-    return Fit(
-        model, data, prepared.X, prepared.decision, prepared.landmarks, suggestion
-    )
+        forgiving(
+            f"the clusters are not numbered as in {request.align_with}",
+            lambda: align_clusters(model, earlier),
+        )
+    return replace(prepared, suggestion=suggestion)
+
+
+def forgiving(consequence: str, compute: Callable[[], Any]) -> Any:
+    """Compute what must not cost a finished fit: a failure is a warning, and None."""
+    try:
+        return compute()
+    except (ValueError, TypeError, ImportError) as error:
+        warnings.warn(f"{consequence}: {error}", stacklevel=2)
+        return None
+
+
+def _read_earlier(text: str) -> pd.Series:
+    """Return the clusters of an earlier run by the ids of its samples."""
+    if text.lower().endswith(".skops"):
+        model = load_model(text)
+        return pd.Series(np.asarray(model.labels_), training_index(model))
+
+    path = Path(text)
+    try:
+        with errors_of(path):
+            table = pd.read_csv(path, dtype={"id": str})
+        ids = [from_spreadsheet(each) for each in table["id"]]
+        clusters = pd.Series(table["cluster"].to_numpy(int), ids)
+    except (KeyError, ValueError, TypeError) as error:
+        raise CommandError(
+            f"--align-with {text}: is no table with the columns id and cluster "
+            f"({error!r}); give the labels or the model that mkclust cluster wrote"
+        ) from None
+    if clusters.index.tolist() == list(map(str, range(len(clusters)))):
+        return clusters.reset_index(drop=True)  # of samples without ids
+    return clusters
 
 
 def suggest(

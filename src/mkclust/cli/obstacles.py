@@ -1,25 +1,28 @@
 """All that is in the way of a fit of some files, and the command that cures it."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mkclust.cli.errors import CommandError, one_line, typed
-from mkclust.cli.groups import take_groups
 from mkclust.cli.inputs import (
     Input,
     View,
+    certain_turns,
     covariates_of,
     file_name,
     kept_ids,
     list_views,
     read_file,
-    refuse_square,
+    read_variables,
     tables_of,
+    undeclared_kernels,
+    why_unmatched,
+    without_column,
 )
 from mkclust.cli.options import AUTO, Request
-from mkclust.cli.variables import read_variables, why_unmatched
 from mkclust.data.findings import (
     Cure,
     Finding,
@@ -31,8 +34,7 @@ from mkclust.data.findings import (
 )
 from mkclust.data.join import columns_are_ids
 from mkclust.data.options import TableOptions
-from mkclust.data.orientation import turned_tables
-from mkclust.data.tables import as_table
+from mkclust.data.tables import Table, as_table
 from mkclust.datasets.dataset import DatasetError
 from mkclust.exceptions import (
     InputError,
@@ -43,6 +45,8 @@ from mkclust.index import has_ids
 
 # Warnings that are given with the names of files and options instead.
 SAID_OF_FILES = (OutcomeColumnsWarning, UnknownCellsWarning)
+# Options that are for all files alike, or are given the whole path of one.
+OF_ALL = ("join", "impute", "annotate")
 
 
 class Obstacle(NamedTuple):
@@ -52,16 +56,12 @@ class Obstacle(NamedTuple):
     cures: tuple[Cure, ...] = ()  # of files
     stops: bool = True  # whether a fit is refused
 
-    @property
-    def options(self) -> list[str]:
-        """The options as they are typed."""
-        return [word for cure in self.cures for word in _as_typed(cure)]
-
     def describe(self) -> str:
         """Return the obstacle with its cure on one line."""
         if not self.cures:
             return self.text
-        advice = f"pass {shlex.join(self.options)}"
+        options = [word for cure in self.cures for word in _as_typed(cure)]
+        advice = f"pass {shlex.join(options)}"
         parameters = {cure.parameter for cure in self.cures}
         if "join" in parameters:
             advice += ", or --join inner to keep those that all have"
@@ -73,27 +73,30 @@ class Obstacle(NamedTuple):
 class ObstaclesError(CommandError):
     """All that is in the way of a fit, with the command that cures what it can."""
 
-    def __init__(self, found: Sequence[Obstacle], command: str) -> None:
+    def __init__(self, found: Sequence[Obstacle]) -> None:
         items = [each.describe() for each in found if each.stops]
+        advice = [f"  also: {each.describe()}" for each in found if not each.stops]
         if len(found) == 1:
             super().__init__(items[0])
             return
         if len(items) == 1:
             super().__init__(items[0])
-            self.lines = []
+            self.lines = advice
         else:
             super().__init__(f"{len(items)} things are in the way of a fit:")
-            self.lines = [f"  {k}. {line}" for k, line in enumerate(items, start=1)]
-        self.lines += [f"  also: {each.describe()}" for each in found if not each.stops]
-        if any(each.cures for each in found):
-            self.lines += [self._last(found), command]
+            numbered = enumerate(items, start=1)
+            self.lines = [*(f"  {k}. {line}" for k, line in numbered), *advice]
+        cures = cures_of(found)
+        if cures:
+            what = "All of it"
+            if not all(each.cures for each in found):
+                what = "What options can do"
+            self.lines += [f"{what} is done by:", command_with(cures)]
 
-    @staticmethod
-    def _last(found: Sequence[Obstacle]) -> str:
-        """Return what the command does, in words."""
-        if all(each.cures for each in found):
-            return "All of it is done by:"
-        return "What options can do is done by:"
+
+def cures_of(found: Iterable[Obstacle]) -> list[Cure]:
+    """Return the cures of several obstacles, each once."""
+    return list(dict.fromkeys(cure for each in found for cure in each.cures))
 
 
 def explain(request: Request, error: ValueError) -> Exception:
@@ -103,9 +106,7 @@ def explain(request: Request, error: ValueError) -> Exception:
     found = find_all(request)
     if not any(each.stops for each in found):
         return error
-    return ObstaclesError(
-        found, command_with([c for each in found for c in each.cures])
-    )
+    return ObstaclesError(found)
 
 
 def find_all(request: Request) -> list[Obstacle]:
@@ -113,40 +114,27 @@ def find_all(request: Request) -> list[Obstacle]:
 
     What shows only after advice was taken is advice, too.
     """
-    everything = _find_in_rounds(request)
+    everything = _find(request)
     found = [each for each in everything if each.stops]
     advice = [each for each in everything if not each.stops]
-    cures = [cure for each in everything for cure in each.cures]
     if advice:
-        later = _find_in_rounds(with_cures(request, cures))
+        later = _find(with_cures(request, cures_of(everything)))
         advice += [each._replace(stops=False) for each in later if each.stops]
     return list(dict.fromkeys([*found, *advice]))
 
 
-def _find_in_rounds(request: Request) -> list[Obstacle]:
-    """Return what is in the way, after each cure what shows then."""
-    found: list[Obstacle] = []
-    # What is cured may let other things show, such as ids after a table is turned.
-    most_rounds = 4
-    for _ in range(most_rounds):
-        known = {each.text for each in found}
-        new = [each for each in _look(request) if each.text not in known]
-        found += new
-        cures = [cure for each in new if each.stops for cure in each.cures]
-        if not cures:
-            break
-        request = with_cures(request, cures)
-    return found + _look_beside(request)
+def _find(request: Request) -> list[Obstacle]:
+    """Return what is in the way of tables, and of those beside them, once cured."""
+    found = _look(request)
+    cured = with_cures(request, cures_of(each for each in found if each.stops))
+    return found + _look_beside(cured)
 
 
 def with_cures(request: Request, cures: Sequence[Cure]) -> Request:
     """Return a request with more options."""
     changes: dict[str, Any] = {}
-
-    # Commands that fit take these options for all files alike.
-    of_all = ("join", "impute", "annotate")
     for parameter, value, file in cures:
-        if parameter in of_all:
+        if parameter in OF_ALL:
             changes[parameter] = value
             if file is not None:
                 changes["inputs"] = [text for text in request.inputs if text != value]
@@ -162,27 +150,17 @@ def command_with(cures: Sequence[Cure]) -> str:
     if words[:1] == ["inspect"]:
         words = ["cluster", *(word for word in words[1:] if word != "--json")]
         words += ["-k", AUTO]
-    for cure in dict.fromkeys(cures):
+    for cure in cures:
         if cure.parameter == "annotate" and cure.table is not None:
             words.remove(cure.value)  # it is not clustered
-        if cure.parameter in ("join", "impute"):
-            words = _without(words, f"--{cure.parameter}")
         words += _as_typed(cure)
     return shlex.join(["mkclust", *words])
-
-
-def _without(words: list[str], option: str) -> list[str]:
-    """Return the words of a command without an option and its value."""
-    if option not in words:
-        return words
-    place = words.index(option)
-    return words[:place] + words[place + 2 :]
 
 
 def _as_typed(cure: Cure) -> list[str]:
     """Return a cure as an option and its value."""
     value = cure.value
-    if cure.table is not None and cure.parameter != "annotate":
+    if cure.parameter not in OF_ALL:
         value = f"{cure.table}={value}"
     return [f"--{cure.parameter.replace('_', '-')}", value]
 
@@ -190,88 +168,58 @@ def _as_typed(cure: Cure) -> list[str]:
 def _look(request: Request) -> list[Obstacle]:
     """Return what is in the way of files as they are read."""
     inputs: list[Input] = []
-    found: list[Obstacle] = []
-    unread: list[tuple[str, str]] = []
+    unread: dict[str, str] = {}
     for text in request.inputs:
         try:
             inputs.append(read_file(text, request))
         except (DatasetError, CommandError) as error:
-            unread.append((text, one_line(error)))
+            unread[text] = one_line(error)
 
-    for text, reason in unread:
-        turned = _read_turned(text, request, inputs)
-        if turned is None:
-            found.append(Obstacle(reason))
-        else:
-            inputs.append(turned)
-            cure = Cure("samples_in", "columns", file_name(text))
-            found.append(
-                Obstacle(f"{file_name(text)}: has samples in columns", (cure,))
-            )
+    found: list[Obstacle] = []
+    ids = {str(name) for view in list_views(inputs) for name in _ids_of(view)}
+    for text, reason in unread.items():
+        obstacle = Obstacle(reason)
+        with suppress(DatasetError, CommandError):
+            turned = read_file(text, request, None, samples_in="columns")
+            if ids.intersection(map(str, _ids_of(list_views([turned])[0]))):
+                inputs.append(turned)
+                file = file_name(text)
+                cure = Cure("samples_in", "columns", file)
+                obstacle = Obstacle(f"{file}: has samples in columns", (cure,))
+        found.append(obstacle)
     if not inputs or any(each.data.precomputed for each in inputs):
         return found
-    return found + _look_at(request, _without_groups(request, inputs))
+    if request.groups is not None:
+        inputs = [without_column(each, request.groups) for each in inputs]
+    return found + _look_at(request, list_views(inputs))
 
 
-def _read_turned(text: str, request: Request, inputs: list[Input]) -> Input | None:
-    """Return a file that cannot be read with its columns as samples, if they are."""
-    try:
-        turned = read_file(text, request, None, samples_in="columns")
-    except (DatasetError, CommandError):
-        return None
-    views = list_views([turned])
-    ids = {str(name) for view in views for name in view.ids}
-    others = [view.ids for view in list_views(inputs) if view.ids is not None]
-    if any(2 * sum(str(name) in ids for name in each) > len(each) for each in others):
-        return turned
-    return None
+def _ids_of(view: View) -> Any:
+    """Return the ids of a view, nothing if it has none."""
+    return () if view.ids is None else view.ids
 
 
-def _without_groups(request: Request, inputs: list[Input]) -> list[Input]:
-    """Return inputs without the column of groups, if there is one."""
-    if request.groups is None:
-        return inputs
-    try:
-        parts, _ = take_groups(
-            {each.text: each.data for each in inputs}, request.groups, {}
-        )
-    except CommandError:
-        return inputs  # it may be among the variables of --annotate
-    pairs = zip(inputs, parts, strict=True)
-    return [each._replace(data=data) for each, data in pairs]
-
-
-def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
+def _look_at(request: Request, views: list[View]) -> list[Obstacle]:
     """Return what is in the way of tables that were read."""
-    views = list_views(inputs)
-    found = []
-    if request.asked_kernels in (AUTO, "gaussian"):
-        for view in views:
-            try:
-                refuse_square(view, is_alone=len(views) == 1)
-            except InputError as error:
-                found.append(Obstacle(one_line(error)))
-
-    files = {view.name: file_name(view.file) for view in views}
-    tables = tables_of(views)
-    square = {name for name, table in tables.items() if columns_are_ids(table.values)}
-    certain = {
-        each.name
-        for each in turned_tables(tables)
-        if each.is_certain and each.n_characters is None
-    }
+    found = [Obstacle(each) for each in undeclared_kernels(request, views)]
+    tables, square, files = _tables_of(views)
+    turned = certain_turns(views)
     options = TableOptions(join=request.join or "exact", impute=request.impute)
     for finding in find_obstacles(tables, options, square):
-        turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]
-        if turns and finding.table in certain:
-            continue  # the command does it by itself
-        found.append(_of_files(finding, files, request))
+        is_turned = any(cure.parameter == "samples_in" for cure in finding.cures)
+        # The command turns some tables by itself.
+        if not (is_turned and finding.table in turned):
+            found.append(_of_files(finding, files, request))
     return found
 
 
-def _is_of_survival_alone(finding: Finding) -> bool:
-    """Return whether a table has nothing to cluster on, and belongs to --annotate."""
-    return finding.stops and any(each.parameter == "annotate" for each in finding.cures)
+def _tables_of(
+    views: Sequence[View],
+) -> tuple[dict[str, Table], set[str], dict[str, str]]:
+    """Return views as tables, which of them are of pairs, and their files."""
+    tables = tables_of(views)
+    square = {name for name, table in tables.items() if columns_are_ids(table.values)}
+    return tables, square, {view.name: file_name(view.file) for view in views}
 
 
 def _look_beside(request: Request) -> list[Obstacle]:
@@ -283,32 +231,28 @@ def _look_beside(request: Request) -> list[Obstacle]:
         views = list_views([read_file(text, request) for text in request.inputs])
     except (DatasetError, CommandError):
         return []
-    readers = {
-        request.annotate: read_variables,
-        request.adjust_for: _read_covariates,
-    }
     found = []
-    for text, read in readers.items():
-        if text is None:
-            continue
-        try:
-            tables = read(request) or {}
-        except (DatasetError, CommandError) as error:
-            found.append(Obstacle(one_line(error)))
-            continue
-        for table in tables.values():
-            found += _match(request, text, table, views)
-            if text == request.annotate:
-                found += _marks_of_variables(request, table)
-    if request.adjust_for is not None:
-        found += _look_at_covariates(request)
+    try:
+        for table in read_variables(request).values():
+            found += _match(request, request.annotate or "", table, views)
+            found += _marks_of_variables(request, table)
+        if request.adjust_for is not None:
+            found += _look_at_covariates(request, request.adjust_for, views)
+    except (DatasetError, CommandError) as error:
+        found.append(Obstacle(one_line(error)))
     return found
 
 
-def _read_covariates(request: Request) -> dict[str, Any]:
-    """Return the table that covariates are columns of, by its name."""
-    text = request.adjust_for or ""
-    return {"adjust": covariates_of(text.rpartition("::")[0] or text, request)}
+def _look_at_covariates(
+    request: Request, text: str, views: Sequence[View]
+) -> list[Obstacle]:
+    """Return what is in the way of removing covariates from views."""
+    file = file_name(text)
+    whole = covariates_of(text.rpartition("::")[0] or text, request)
+    found = _match(request, text, whole, views)
+    table = as_table(covariates_of(text, request), file)
+    findings = find_in_covariates(file, table, request.impute)
+    return found + [_of_files(each, {file: file}, request) for each in findings]
 
 
 def _match(
@@ -318,10 +262,10 @@ def _match(
     index = kept_ids(views, request.join)
     if index is None:
         index = len(views[0].array)
-    file = file_name(text)
     reason = why_unmatched(table, index)
     if not reason:
         return []
+    file = file_name(text)
     files = {view.name: file_name(view.file) for view in views} | {file: file}
     others = {
         name: each for name, each in tables_of(views).items() if has_ids(each.index)
@@ -333,27 +277,13 @@ def _match(
     return [_of_files(each, files, request) for each in found]
 
 
-def _look_at_covariates(request: Request) -> list[Obstacle]:
-    """Return what is in the way of removing covariates from views."""
-    file = file_name(request.adjust_for or "")
-    try:
-        covariates = covariates_of(request.adjust_for or "", request)
-    except (DatasetError, CommandError):
-        return []  # which is in the list already
-    found = find_in_covariates(file, as_table(covariates, file), request.impute)
-    return [_of_files(each, {file: file}, request) for each in found]
-
-
 def advice_on(
-    request: Request, inputs: Sequence[Input], variables: Mapping[str, Any] | None
+    request: Request, inputs: Sequence[Input], variables: Mapping[str, Any]
 ) -> list[str]:
     """Return what stops no fit of inputs, and should be looked at, with options."""
-    views = list_views(inputs)
-    tables = tables_of(views)
-    square = {name for name, table in tables.items() if columns_are_ids(table.values)}
-    files = {view.name: file_name(view.file) for view in views}
+    tables, square, files = _tables_of(list_views(inputs))
     found = [_of_files(each, files, request) for each in find_advice(tables, square)]
-    for table in (variables or {}).values():
+    for table in variables.values():
         found += _marks_of_variables(request, table)
     return [each.describe() for each in dict.fromkeys(found)]
 
@@ -373,15 +303,13 @@ def _of_files(finding: Finding, files: Mapping[str, str], request: Request) -> O
     text = f"{files[finding.table]}: {finding.found}"
     found = []
     for cure in finding.cures:
-        file = None
-        if cure.table is not None:
-            file = files[cure.table]
+        file = None if cure.table is None else files[cure.table]
         if cure.parameter != "annotate":
             found.append(cure._replace(table=file))
         elif request.annotate is None:
             path = next(text for text in request.inputs if file_name(text) == file)
-            is_moved = _is_of_survival_alone(finding)
-            found.append(Cure("annotate", path, file if is_moved else None))
+            # A file of survival alone has nothing to cluster on, and moves there.
+            found.append(Cure("annotate", path, file if finding.stops else None))
     if not found:
         advice = finding.remedy or finding.advice
         return Obstacle(f"{text}; {advice}", stops=finding.stops)

@@ -51,6 +51,9 @@ _OWN_CODE = (
     "If it names package.module:Class, that module is imported, which runs its code."
 )
 OPTIONS: dict[str, Any] = {
+    "model_file": typer.Argument(
+        metavar="MODEL", help="Model saved by mkclust cluster --save."
+    ),
     "inputs": typer.Argument(
         metavar="FILE",
         help="Tables, or kernels, of the same samples. Tables are joined by the ids of "
@@ -171,9 +174,6 @@ OPTIONS: dict[str, Any] = {
     "verbose": _option(
         OUTPUT, "", "Weights, kernels, solver and times.", "-v", "--verbose"
     ),
-    "model_file": typer.Argument(
-        metavar="MODEL", help="Model saved by mkclust cluster --save."
-    ),
     "record_file": typer.Argument(
         metavar="RUN.json", help=f"Record of a run. {_OWN_CODE}"
     ),
@@ -255,28 +255,21 @@ KERNELS = ("missing_views", "kernels", "scale", "settings", "seed", "landmarks")
 FIT = (*FILES, "groups", "adjust_for", "join", "impute", *KERNELS, *PRINTING)
 
 
-def takes(*names: str, runs: str, own: Any = None) -> Any:
+def takes(*names: str, runs: str) -> Any:
     """Have a command take options of a request, and its own, and run ``module:name``.
 
     The module is imported when the command runs: help and mistakes need none. What it
-    runs takes the request as ``request``, and the command's own options one by one, or
-    as ``options`` if ``own`` is a dataclass of them.
+    runs takes the request as ``request``, and the command's own options one by one.
     """
 
     def decorate(declared: Callable[..., None]) -> Callable[..., None]:
-        parameters_of_own = inspect.signature(declared).parameters.values()
-        options = [(p.name, p.annotation, p.default) for p in parameters_of_own]
-        own_fields = () if own is None else fields(own)
-        options += [(f.name, f.type, f.default) for f in own_fields]
+        own = inspect.signature(declared).parameters.values()
+        options = [(p.name, p.annotation, p.default) for p in own]
         options += [
             (f.name, f.type, f.default) for f in fields(Request) if f.name in names
         ]
 
         def command(**values: Any) -> None:
-            if own is not None:
-                values["options"] = own(
-                    **{field.name: values.pop(field.name) for field in own_fields}
-                )
             if names:
                 values["request"] = Request(
                     **{name: values.pop(name) for name in names}
@@ -294,15 +287,11 @@ def takes(*names: str, runs: str, own: Any = None) -> Any:
 
         command.__doc__ = declared.__doc__
         command.__name__ = declared.__name__
+        # In the help, options are in the order of their panels and of their texts.
         panels = [None, INPUT, METHOD, OUTPUT, ADVANCED]
         order = list(OPTIONS)
-
-        def place(option: Any) -> tuple[int, int]:
-            """Return where an option stands in the help; arguments stay in order."""
-            panel = panels.index(OPTIONS[option[0]].rich_help_panel)
-            return panel, order.index(option[0]) if panel else 0
-
-        options.sort(key=place)
+        options.sort(key=lambda option: order.index(option[0]))
+        options.sort(key=lambda each: panels.index(OPTIONS[each[0]].rich_help_panel))
         parameters = [_parameter(*option) for option in options]
         signature = inspect.Signature(parameters)
         command.__signature__ = signature  # type: ignore[attr-defined]
@@ -313,15 +302,17 @@ def takes(*names: str, runs: str, own: Any = None) -> Any:
 
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
     """Return the parameter of an option as typer takes it."""
-    kind, default = (list[str], []) if kind == Sequence[str] else (kind, default)
-
+    if kind == Sequence[str]:
+        kind = list[str]
     # Options that have no default.
-    required = ("inputs", "n_clusters")
-    if name in required:
+    if name in ("inputs", "n_clusters"):
         default = inspect.Parameter.empty
-
-    form = {"default": default, "annotation": Annotated[kind, OPTIONS[name]]}
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **form)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, OPTIONS[name]],
+    )
 
 
 def _by_view(option: str, values: Sequence[str]) -> str | dict[str, str]:

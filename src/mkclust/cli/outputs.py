@@ -5,8 +5,7 @@ import json
 import math
 import os
 import tempfile
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +17,7 @@ import pandas as pd
 from mkclust import metrics
 from mkclust.cli.errors import CommandError, echo
 from mkclust.cli.inputs import input_path
-from mkclust.cli.models import Fit
+from mkclust.cli.models import Fit, forgiving
 from mkclust.cli.options import Request
 from mkclust.explain.annotate import Annotation
 from mkclust.explain.clarity import Clarity
@@ -26,17 +25,19 @@ from mkclust.explain.describe import Description
 from mkclust.explain.number_of_clusters import NumberOfClusters
 from mkclust.explain.sample_scores import SampleScores, sample_scores
 from mkclust.explain.stability import Stability
+from mkclust.files import write_atomically
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.plots.style import names_of
 from mkclust.text import spreadsheet_text
 from mkclust.version import versions
 
-# Modules and extras that outputs need, with the suffixes of their files.
+# Modules, the extra that installs them, and suffixes of files, by option.
+PICTURE = (("matplotlib",), "plot", (".png", ".pdf", ".svg", ".jpg", ".eps"))
 NEEDED = {
-    "plot": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
-    "picture": (("matplotlib",), (".png", ".pdf", ".svg", ".jpg", ".eps")),
-    "report": (("jinja2", "matplotlib"), (".html", ".htm")),
-    "save": (("skops",), (".skops",)),
+    "plot": PICTURE,
+    "picture": PICTURE,
+    "report": (("jinja2", "matplotlib"), "report", (".html", ".htm")),
+    "save": (("skops",), "save", (".skops",)),
 }
 
 
@@ -66,11 +67,38 @@ class Outcome:
         return Clarity.of_fit(k, self.silhouette, self.stability, self.fit.suggestion)
 
 
-def check_output(kind: str, path: Path | None) -> None:
+def check_outputs(
+    asked: Mapping[str, Path | None], inputs: Sequence[str] = ()
+) -> list[Path]:
+    """Return the outputs that options ask for; refuse those that cannot be written.
+
+    None may replace an input.
+    """
+    taken = {os.path.realpath(input_path(text)) for text in inputs}
+    paths = {kind: path for kind, path in asked.items() if path is not None}
+    for kind, path in paths.items():
+        if kind in NEEDED:
+            _check_kind(kind, path)
+        target = Path(os.path.realpath(path))
+        if str(target) in taken:
+            raise CommandError(
+                f"{path}: is an input, or another output; give it another name"
+            )
+        taken.add(str(target))
+        if target.exists() and not target.is_file():
+            raise CommandError(f"{path}: is not a regular file; give the name of one")
+        folder = next(each for each in target.parents if each.exists())
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass  # permissions do not tell everything, so try
+        except OSError as error:
+            raise CommandError(f"{path}: cannot be written ({error})") from error
+    return list(paths.values())
+
+
+def _check_kind(kind: str, path: Path) -> None:
     """Refuse an output with another suffix, or whose package is not installed."""
-    modules, suffixes = NEEDED[kind]
-    if path is None:
-        return
+    modules, extra, suffixes = NEEDED[kind]
     if path.suffix.lower() not in suffixes:
         raise CommandError(
             f"--{kind} {path}: give it a suffix of {', '.join(suffixes)}"
@@ -79,35 +107,14 @@ def check_output(kind: str, path: Path | None) -> None:
         for module in modules:
             import_module(module)
     except ImportError as error:
-        extra = kind
-        if kind == "picture":
-            extra = "plot"
-        advice = f'pip install "mkclust[{extra}]"'
-        raise CommandError(f"--{kind} {path}: {error}; install it: {advice}") from None
+        raise CommandError(
+            f'--{kind} {path}: {error}; install it: pip install "mkclust[{extra}]"'
+        ) from None
 
 
-def check_outputs(paths: Sequence[Path], inputs: Sequence[str] = ()) -> None:
-    """Refuse outputs that cannot be written, or would replace an input."""
-    taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
-    for path in paths:
-        target = Path(os.path.realpath(path))
-        if str(target) in taken:
-            raise CommandError(
-                f"{path}: is an input, or another output; give it another name"
-            )
-        taken.add(str(target))
-        try:
-            if target.exists() and not target.is_file():
-                raise CommandError(
-                    f"{path}: is not a regular file; give the name of one"
-                )
-            folder = next(each for each in target.parents if each.exists())
-            with tempfile.TemporaryFile(dir=folder):
-                pass  # permissions do not tell everything, so try
-        except OSError as error:
-            raise CommandError(
-                f"{path}: cannot be written ({error.strerror or error})"
-            ) from error
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a picture whole or not at all."""
+    write_atomically({path: lambda draft: figure.savefig(draft, dpi=150)})
 
 
 def labels_csv(
@@ -194,7 +201,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "weights": model.weights_,
         "alignments": model.alignments_,
         "agreement": agreement_record(model),
-        "missingness": as_record(getattr(model, "missingness_", None)),
+        "missingness": getattr(model, "missingness_", None),
         "kernel_choice": fit.decision or None,
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "landmarks": fit.landmarks,
@@ -202,8 +209,8 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         **{name.removesuffix("_"): getattr(model, name, None) for name in recorded},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
-        "description": as_record(outcome.description),
-        "annotation": as_record(outcome.annotation),
+        "description": outcome.description,
+        "annotation": outcome.annotation,
         "warnings": outcome.warnings,
         "parameters": model.get_params(deep=False),
         "seed": model.random_state,
@@ -218,24 +225,16 @@ def agreement_record(model: MultipleKernelClusterer) -> dict[str, Any] | None:
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
         return None
-    common = {}
-    if agreement.is_incomplete:
-        common = {"common_samples": agreement.pair_samples}
-
-    return common | {
+    record = {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
         "p_values": agreement.p_values,
         "groups": [[agreement.names[p] for p in group] for group in agreement.groups],
         "set_aside": list(getattr(model, "set_aside_", ())),
     }
-
-
-def as_record(found: Any) -> dict[str, Any] | None:
-    """Return a result in the types of a record, None if there is none."""
-    if found is None:
-        return None
-    return found.to_dict()
+    if agreement.is_incomplete:
+        record["common_samples"] = agreement.pair_samples
+    return record
 
 
 def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:
@@ -257,10 +256,7 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
         "n_samples",
     )
     record = {name: getattr(suggestion, name) for name in recorded}
-    record["tests"] = None
-    if suggestion.tests is not None:
-        record["tests"] = asdict(suggestion.tests)
-    return record
+    return record | {"tests": suggestion.tests and asdict(suggestion.tests)}
 
 
 def strict_json(record: Any) -> str:
@@ -284,15 +280,15 @@ def _as_json(value: Any) -> Any:
     """Return a value in the types of JSON; what has none, as its repr."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
     if isinstance(value, dict):
         return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_as_json(item) for item in value]
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     return repr(value)
 
@@ -305,11 +301,10 @@ def all_scores(model: MultipleKernelClusterer, y: Any) -> dict[str, dict[str, fl
     if hasattr(model, "baseline_labels_"):
         labels["what the views agree on"] = np.asarray(model.baseline_labels_)
     known = np.asarray(model.labels_) >= 0
-    try:
-        return {
+    found = forgiving(
+        "no scores",
+        lambda: {
             name: metrics.scores(y[known], each[known]) for name, each in labels.items()
-        }
-    # Labels never decide whether a fit succeeds.
-    except (ValueError, TypeError) as error:
-        warnings.warn(f"no scores: {error}", stacklevel=2)
-        return {}
+        },
+    )
+    return found or {}

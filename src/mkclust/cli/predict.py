@@ -33,7 +33,7 @@ def run(
     from some tables, or all from one. No code from the model file is run.
     """
     with session(quiet=request.quiet) as progress:
-        check_outputs([labels], [str(model_file), *request.inputs])
+        check_outputs({"labels": labels}, [str(model_file), *request.inputs])
         progress.phase(f"loading {model_file}")
         model: Any = load_model(model_file)
         if not isinstance(model, InductiveClusterer):
@@ -63,14 +63,21 @@ def run(
         table = labels_csv(rows.index, clusters, names_of(model), **scores)
         write_atomically({labels: table})
     known = clusters[clusters >= 0]
-    sizes = np.bincount(known, minlength=model.n_clusters_)
-    record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
-    record["n_doubtful"] = int((coverage < DOUBTFUL).sum())
+    record = {
+        "n_samples": len(clusters),
+        "cluster_sizes": np.bincount(known, minlength=model.n_clusters_),
+        "labels": str(labels),
+        "n_doubtful": int((coverage < DOUBTFUL).sum()),
+    }
     size = count(len(clusters), "new sample")
-    k = count(model.n_clusters_, "cluster")
-    sizes_in_words = cluster_sizes(clusters, model.n_clusters_, names_of(model))
-    lines = [f"{size}, {k}", *note, sizes_in_words, *said]
-    show(record, [*lines, f"Wrote {labels}"], request)
+    lines = [
+        f"{size}, {count(model.n_clusters_, 'cluster')}",
+        *note,
+        cluster_sizes(clusters, model.n_clusters_, names_of(model)),
+        *said,
+        f"Wrote {labels}",
+    ]
+    show(record, lines, request)
 
 
 def _coverage(
@@ -107,10 +114,7 @@ def _as_fitted(
     may_lack = model._source.may_lack_views(model)
     if set(views) <= set(names) and (may_lack or set(needed) <= set(views)):
         return {name: views[name] for name in names if name in views}, []
-    targets = needed
-    if len(views) == len(names):
-        targets = names
-
+    targets = names if len(views) == len(names) else needed
     if len(views) != len(targets):
         advice = "or --join outer if they lack some"
         if not set(views) <= set(names):
@@ -125,5 +129,4 @@ def _as_fitted(
         if new != name
     ]
     note = f"Other names than in the fit, taken in order: {join_words(pairs)}."
-    named = zip(targets, views.values(), strict=True)
-    return dict(named), [note]
+    return dict(zip(targets, views.values(), strict=True)), [note]

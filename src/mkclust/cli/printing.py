@@ -47,23 +47,20 @@ def views_used(model: MultipleKernelClusterer) -> list[str]:
 
 def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
     """Return which views agree and are used, and why each of the others is not."""
-    used = []
-    highest = 0.0
-    not_used = []
-    for p, name in enumerate(agreement.names):
-        found = agreement.evidence(p)
-        if name not in aside:
-            used.append(name)
-            highest = max(highest, found.p_value)
-            continue
-        p_value = p_text(found.p_value, "= ")
-        not_used.append(
-            f"Not used: {printable(name)}: no clear agreement (p {p_value} with "
-            f"{printable(found.partner)}; the limit is {limit_text(found.limit)})."
-        )
+    evidence = {n: agreement.evidence(p) for p, n in enumerate(agreement.names)}
+    used = {name: each for name, each in evidence.items() if name not in aside}
+    highest = max((each.p_value for each in used.values()), default=0.0)
     at_most = p_text(highest, "<= ")
-    first = f"Used: {join_words(used)}, which agree with each other (p {at_most})."
-    return [first, *not_used]
+    return [
+        f"Used: {join_words(used)}, which agree with each other (p {at_most}).",
+        *(
+            f"Not used: {printable(name)}: no clear agreement (p "
+            f"{p_text(each.p_value, '= ')} with {printable(each.partner)}; the limit "
+            f"is {limit_text(each.limit)})."
+            for name, each in evidence.items()
+            if name in aside
+        ),
+    ]
 
 
 def how_clear(clarity: Clarity, stability: Stability | None) -> list[str]:
@@ -87,53 +84,39 @@ def details(model: MultipleKernelClusterer) -> list[str]:
     """Return how a fit came about: the weights of the kernels, and the solver."""
     lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
     if hasattr(model, "approximation_error_"):
-        shares = (f"{share:.4f}" for share in model.approximation_error_)
-        missed = ", ".join(shares)
+        missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
         lines.append(
             f"Share of each kernel that the landmarks do not capture: {missed}."
         )
     if hasattr(model, "anchor_"):
-        chosen = ""
-        if model.anchor == "auto":
-            chosen = ", the smallest that keeps what the views agree on"
+        is_auto = model.anchor == "auto"
+        why = ", the smallest that keeps what the views agree on" if is_auto else ""
         lines.append(
-            f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on views that agree."
+            f"Anchor: {model.anchor_:g}{why}; 0 is SimpleMKKM on views that agree."
         )
-    return [*lines, certificate(model)]
+    return [*lines, _certificate(model)]
 
 
 def cluster_sizes(labels: Any, k: int = 0, names: Sequence[str] | None = None) -> str:
     """Return the size of each cluster, or their range if there are many."""
     labels = np.asarray(labels)
     sizes = np.bincount(labels[labels >= 0], minlength=k)
+    if len(sizes) <= 30:
+        pairs = zip(sizes, names or range(len(sizes)), strict=True)
+        words = ", ".join(f"{size} in {title}" for size, title in pairs)
+    else:
+        words = f"{sizes.min()} to {sizes.max()}, median {int(np.median(sizes))}"
     n_none = int(np.sum(labels < 0))
-    none = ""
     if n_none:
-        none = f"; {count(n_none, 'sample')} of which nothing is known: -1"
-
-    # Clusters whose sizes are printed.
-    max_sizes = 30
-    if len(sizes) <= max_sizes:
-        titles = names or [str(number) for number in range(len(sizes))]
-        pairs = zip(sizes.tolist(), titles, strict=True)
-        parts = (f"{size} in {title}" for size, title in pairs)
-        words = ", ".join(parts)
-        return f"Samples in each cluster: {words}{none}"
-    middle = int(np.median(sizes))
-    return (
-        f"Samples in each cluster: {sizes.min()} to {sizes.max()}, median "
-        f"{middle}{none}"
-    )
+        words += f"; {count(n_none, 'sample')} of which nothing is known: -1"
+    return f"Samples in each cluster: {words}"
 
 
-def certificate(model: MultipleKernelClusterer) -> str:
+def _certificate(model: MultipleKernelClusterer) -> str:
     """Return in a sentence how near the fit is to the global optimum."""
     gap = getattr(model, "duality_gap_", None)
     if gap is None:
-        state = "stopped before it converged"
-        if model.converged_:
-            state = "converged"
-
+        state = "converged" if model.converged_ else "stopped before it converged"
         return (
             f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
         )

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -29,18 +30,6 @@ def session(
         typer.echo(printable(f"warning: {line}"), err=True)
 
 
-def in_words(seconds: float) -> str:
-    """Return a time in seconds or minutes, as one would say it.
-
-    >>> in_words(3.4), in_words(200)
-    ('3 s', '3 min')
-    """
-    # From two minutes on, seconds are more than anybody wants to know.
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"
-
-
 class Progress:
     """The current phase and its steps, on a terminal, and how long each phase took."""
 
@@ -52,7 +41,7 @@ class Progress:
     ) -> None:
         console = Console(stderr=True)
         console.quiet = quiet or not console.is_terminal
-        self.seconds: dict[str, float] = {}
+        self.seconds = defaultdict[str, float](float)
         self.live = console.status("")
         self._log = log
         self._unsaid = unsaid
@@ -65,17 +54,14 @@ class Progress:
         """Begin a phase, and end the one before it."""
         now = time.perf_counter()
         if self._phase:
-            self.seconds[self._phase] = (
-                self.seconds.get(self._phase, 0.0) + now - self._start
-            )
+            self.seconds[self._phase] += now - self._start
         self._phase = printable(text)
         self._start = now
         self.live.update(Text(self._phase))
 
     def step(self, done: int, left: int, text: str) -> None:
         """Show how many steps of the phase are done."""
-        n_all = done + left
-        self.live.update(Text(printable(f"{self._phase} {done}/{n_all} {text}")))
+        self.live.update(Text(printable(f"{self._phase} {done}/{done + left} {text}")))
 
     def watch(self, done: int, total: int) -> None:
         """Show the share of the phase that is done, and about how long it still takes.
@@ -88,25 +74,24 @@ class Progress:
         text = f"{self._phase} {done}/{total}"
         if done:
             left = (now - self._first_step) / done * (total - done)
-            text += f", about {in_words(left)} left"
+            said = f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min"
+            text += f", about {said} left"
         self.live.update(Text(text))
 
     @property
     def warnings(self) -> list[str]:
         """The warnings for users, each once; deprecations are for developers."""
-        kinds = (UserWarning, RuntimeWarning)
         lines = [
             one_line(each.message)
             for each in self._log
-            if issubclass(each.category, kinds)
+            if issubclass(each.category, (UserWarning, RuntimeWarning))
             and not issubclass(each.category, self._unsaid)
         ]
         return list(dict.fromkeys(lines))
 
     def lines(self, verbose: bool) -> list[str]:
         """Return how long each phase took, if that was asked for."""
-        spent_by_phase = self.seconds.items()
-        times = [f"{spent:8.2f} s  {text}" for text, spent in spent_by_phase]
-        if verbose:
-            return ["", *times]
-        return []
+        if not verbose:
+            return []
+        seconds = self.seconds.items()
+        return ["", *(f"{spent:8.2f} s  {text}" for text, spent in seconds)]

@@ -14,7 +14,7 @@ from mkclust.data.survival_columns import (
     usual_survival,
 )
 from mkclust.data.tables import Table, are_numbers, read_column
-from mkclust.datasets.layout import ID_NAMES, normalize_name
+from mkclust.datasets.layout import is_name_of_ids
 from mkclust.exceptions import OutcomeColumnsWarning, warn
 from mkclust.text import join_words
 from mkclust.types import Float
@@ -118,7 +118,7 @@ def id_columns(frame: pd.DataFrame) -> list[int]:
 
 
 def _is_named_as_ids(column: Any) -> bool:
-    return has_name_of_ids(column) or normalize_name(column) in ID_NAMES
+    return has_name_of_ids(column) or is_name_of_ids(column)
 
 
 def _all_differ(column: pd.Series) -> bool:

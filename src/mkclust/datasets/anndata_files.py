@@ -10,9 +10,9 @@ from mkclust.datasets.arrays import open_node
 from mkclust.datasets.dataset import (
     Dataset,
     DatasetError,
-    as_labels,
     check_memory,
     find_labels,
+    labeled,
 )
 
 
@@ -34,58 +34,43 @@ def read_anndata(
     check_memory(path, path.stat().st_size)
     with h5py.File(path, "r") as file:
         check_links(file)
-    held: dict[str, Any]
-    is_mudata = path.suffix.lower() == ".h5mu"
-    if is_mudata:
+    if path.suffix.lower() == ".h5mu":
         content = mudata.read_h5mu(path)
         held = dict(content.mod)
+        usual = set(held)
     else:
         content = anndata.read_h5ad(path)
         held = _parts(content)
-    unknown = sorted(selection - held.keys())
+        usual = {"X"}
+    chosen = selection or usual
+    unknown = sorted(chosen - held.keys())
     if unknown:
         raise DatasetError(
-            f"{path}: no {unknown[0]} in it; select among {', '.join(held)}"
+            f"{path}: no {unknown[0]} in it; select among {', '.join(held)} by ::NAME"
         )
-    if not is_mudata and not selection:
-        if "X" not in held:
-            raise DatasetError(
-                f"{path}: has no matrix X; select among {', '.join(held)} by ::NAME"
-            )
-        held = {path.stem: held["X"]}
     if not len(content):
         raise DatasetError(f"{path}: has no observations; check that it is complete")
-    views = {
-        name: part for name, part in held.items() if not selection or name in selection
-    }
-    names = find_labels(content.obs, asked)
-    same = len(content) == next(iter(views.values())).shape[0]
-    label_name = ""
-    y = None
-    if names and same:
-        label_name = names[0]
-        y = as_labels(content.obs[label_name])
-
-    description = f"Read from {path.name}. Ids: obs_names."
-    return Dataset(
-        path.stem, views, None, y, tuple(views), description, label_name=label_name
-    )
+    views = {name: part for name, part in held.items() if name in chosen}
+    if usual == {"X"} and not selection:
+        views = {path.stem: held["X"]}
+    text = f"Read from {path.name}. Ids: obs_names."
+    data = Dataset(path.stem, views, None, None, tuple(views), text)
+    # Modalities may have other observations.
+    if len(content) != data.n_samples:
+        return data
+    return labeled(data, content.obs, find_labels(content.obs, asked))
 
 
 def _parts(content: Any) -> dict[str, Any]:
     """Return the matrices of AnnData by name: X, layers and ``obsm``."""
     import anndata
 
-    parts = {}
+    parts: dict[str, Any] = {}
     if content.X is not None:
-        parts = {"X": content}
+        parts["X"] = content
 
     for name, layer in content.layers.items():
-        parts[name] = anndata.AnnData(
-            X=layer,
-            obs=content.obs[[]],
-            var=content.var[[]],
-        )
+        parts[name] = anndata.AnnData(layer, content.obs[[]], content.var[[]])
     for name, values in content.obsm.items():
         if not hasattr(values, "columns"):
             columns = [f"{name} {i + 1}" for i in range(values.shape[1])]

@@ -37,17 +37,13 @@ def read_arrays(
     labels: str | None = None,
 ) -> Content:
     """Read the selected variables, or all, and the labels."""
-    label_names: tuple[str, ...] = LABELS
-    if labels is not None:
-        label_names = (*LABELS, labels)
+    label_names = {*LABELS, labels or "y"}
 
     def keep(name: str) -> bool:
         """Return whether a variable is to be read."""
         inside = (f"{name}/", f"{name}_")
-        is_selected = not selection or any(
-            s == name or s.startswith(inside) for s in selection
-        )
-        return is_selected or name in label_names
+        is_selected = any(s == name or s.startswith(inside) for s in selection)
+        return is_selected or not selection or name in label_names
 
     tree, matlab = READERS[path.suffix.lower()](path, keep, on_disk)
     content = Content(matlab)
@@ -212,11 +208,9 @@ def open_node(path: Path, group: Any, name: str) -> Any:
         or getattr(node, "external", None)
         or getattr(node, "is_virtual", False)
     ):
-        advice = (
-            "store the numbers in the file itself, or give the file that holds them"
-        )
         raise DatasetError(
-            f"{path}: {name} is a link to another file or data set; {advice}"
+            f"{path}: {name} is a link to another file or data set; store the numbers "
+            "in the file itself, or give the file that holds them"
         )
     return node
 

@@ -1,7 +1,7 @@
 """What a data set is, and what readers of files share."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +67,15 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.y is not None and self.y.shape != (self.n_samples,):
-            found = f"labels of shape {self.y.shape} for {self.n_samples} samples"
-            raise DatasetError(f"{self.name}: {found}; give one label per sample")
+            raise DatasetError(
+                f"{self.name}: labels of shape {self.y.shape} for {self.n_samples} "
+                "samples; give one label per sample"
+            )
 
     @property
     def X(self) -> Any:
         """The kernels, or else the views: what ``fit`` takes."""
-        if self.kernels is None:
-            return self.views
-        return self.kernels
+        return self.kernels if self.precomputed else self.views
 
     @property
     def precomputed(self) -> bool:
@@ -85,24 +85,19 @@ class Dataset:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        shape = getattr(self.kernels, "shape", None)
-        if shape is not None:
-            return int(shape[1])
         return int(self.arrays[0].shape[0])
 
     @property
     def arrays(self) -> Any:
         """The kernels or views one by one, in the order of `kernel_names`."""
-        if self.kernels is None:
-            return list((self.views or {}).values())
-        return self.kernels
+        if self.precomputed:
+            return self.kernels
+        return list((self.views or {}).values())
 
     @property
     def n_classes(self) -> int | None:
         """Number of different labels, or None without labels."""
-        if self.y is None:
-            return None
-        return len(np.unique(self.y))
+        return None if self.y is None else len(np.unique(self.y))
 
     def __repr__(self) -> str:
         parts = [count(len(self.X), "kernel" if self.precomputed else "view")]
@@ -125,6 +120,13 @@ def as_labels(values: Any) -> np.ndarray:
     return labels
 
 
+def labeled(data: Dataset, columns: Any, names: Sequence[str]) -> Dataset:
+    """Return data with the first of some columns as labels, if there is one."""
+    if not names:
+        return data
+    return replace(data, y=as_labels(columns[names[0]]), label_name=names[0])
+
+
 def are_labels(values: Any) -> bool:
     """Return whether a column has so few different values that they may be classes.
 
@@ -133,52 +135,39 @@ def are_labels(values: Any) -> bool:
     """
     known = pd.Series(values).dropna()
     n_different = known.nunique()
-
-    if n_different <= 2:
-        return True
-    # Labels are there this often on average, and fractions have at most this number of
-    # different values.
-    least_repeated = 2
-    most_fractions = 20
-    if (
-        known.dtype.kind == "f"
-        and (known % 1 != 0).any()
-        and n_different > most_fractions
-    ):
+    has_fractions = known.dtype.kind == "f" and (known % 1 != 0).any()
+    # Classes are there twice on average, and fractions among them are few.
+    if has_fractions and n_different > 20:
         return False
-    return bool(least_repeated * n_different <= len(known))
+    return n_different <= 2 or 2 * n_different <= len(known)
 
 
 def find_labels(
-    columns: Mapping[str, Any], asked: str | None, features: Collection[str] = ()
+    columns: Mapping[str, Any],
+    asked: str | None,
+    features: Collection[str] = (),
+    path: Path | None = None,
 ) -> list[str]:
     """Return the names of the labels among columns; `asked` names them, "" none.
 
-    What was selected as a feature by its name is one.
+    What was selected as a feature by its name is one. If the columns are those of a
+    file, a warning names those that are called like labels and have too many values.
     """
     if asked is not None:
-        if asked in columns:
-            return [asked]
-        return []
-    names = [name for name in LABELS if name in columns and name not in features]
-    return [name for name in names if are_labels(columns[name])]
-
-
-def warn_of_values(
-    path: Path, columns: Mapping[str, Any], labels: Collection[str]
-) -> None:
-    """Warn of columns that are named like labels, and have too many values."""
-    names = [name for name in LABELS if name in columns and name not in labels]
-    if not names:
-        return
-    held = join_words(
-        f"{name} ({pd.Series(columns[name]).nunique():,})" for name in names
-    )
-    warn(
-        f"{path}: many different values in {held}, taken for a feature and not for "
-        f"labels: drop=[{names[0]!r}] (--drop {names[0]}) leaves it out, and "
-        f"labels={names[0]!r} in load takes it for labels"
-    )
+        return [name for name in columns if name == asked]
+    named = [name for name in LABELS if name in columns and name not in features]
+    names = [name for name in named if are_labels(columns[name])]
+    others = [name for name in named if name not in names]
+    if path is not None and others and not features:
+        held = join_words(
+            f"{name} ({pd.Series(columns[name]).nunique():,})" for name in others
+        )
+        warn(
+            f"{path}: many different values in {held}, taken for a feature and not for "
+            f"labels: drop=[{others[0]!r}] (--drop {others[0]}) leaves it out, and "
+            f"labels={others[0]!r} in load takes it for labels"
+        )
+    return names
 
 
 def check_memory(place: str | Path, n_bytes: int) -> None:

@@ -5,6 +5,9 @@ import pandas as pd
 
 from mkclust.datasets.dataset import Dataset
 
+# The images have no names of their own.
+IDS = [f"image{number:04d}" for number in range(1797)]
+
 
 def read_digits() -> Dataset:
     """Return four views of scikit-learn's handwritten digits."""
@@ -16,22 +19,25 @@ def read_digits() -> Dataset:
     ]
     views = {
         "pixels": images.reshape(len(images), -1),
-        "fourier": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
+        "fourier": _frequencies(images),
         "gradients": _gradient_histograms(images),
         "projections": np.column_stack(
             [images.sum(axis=2), images.sum(axis=1), *diagonals]
         ),
     }
-    description = (
-        "Four views of the 8 x 8 images of handwritten digits in scikit-learn."
+    return Dataset(
+        "digits",
+        views,
+        None,
+        y,
+        tuple(views),
+        "Four views of the 8 x 8 images of handwritten digits in scikit-learn.",
     )
-    return Dataset("digits", views, None, y, tuple(views), description)
 
 
 def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     """Return four tables of the digits in different orders, and the digits by id."""
     images, y = _images()
-    ids = _ids_of(images)
     frequencies = [
         f"frequency {down}/{right}" for down in range(8) for right in range(5)
     ]
@@ -44,26 +50,22 @@ def digit_tables() -> tuple[dict[str, pd.DataFrame], pd.Series]:
     views = {
         "rows": ([f"row {i}" for i in range(1, 9)], images.sum(axis=2)),
         "columns": ([f"column {i}" for i in range(1, 9)], images.sum(axis=1)),
-        "fourier": (frequencies, np.abs(np.fft.rfft2(images)).reshape(len(images), -1)),
+        "fourier": (frequencies, _frequencies(images)),
         "gradients": (directions, _gradient_histograms(images)),
     }
     rng = np.random.default_rng(0)
     tables = {}
     for name, (columns, values) in views.items():
-        tables[name] = pd.DataFrame(values, ids, columns).iloc[
-            rng.permutation(len(ids))
+        tables[name] = pd.DataFrame(values, IDS, columns).iloc[
+            rng.permutation(len(IDS))
         ]
-    return tables, pd.Series(y, ids)
+    return tables, pd.Series(y, IDS)
 
 
 def digit_images() -> pd.Series:
     """Return the 8 x 8 images of the digits by id."""
     images, _ = _images()
-    return pd.Series(list(images), _ids_of(images))
-
-
-def _ids_of(images: np.ndarray) -> np.ndarray:
-    return np.array([f"image{number:04d}" for number in range(len(images))])
+    return pd.Series(list(images), IDS)
 
 
 def _images() -> tuple[np.ndarray, np.ndarray]:
@@ -73,6 +75,11 @@ def _images() -> tuple[np.ndarray, np.ndarray]:
 
     pixels, y = load_digits(return_X_y=True)
     return pixels.reshape(-1, 8, 8) / 16, y
+
+
+def _frequencies(images: np.ndarray) -> np.ndarray:
+    """Return how strong the frequencies of each image are."""
+    return np.abs(np.fft.rfft2(images)).reshape(len(images), -1)
 
 
 def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:

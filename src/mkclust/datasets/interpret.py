@@ -31,44 +31,40 @@ def as_dataset(
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
     n = next(iter(used.values())).shape[-2]
-    vectors = {name: vector for name, vector in labels.items() if len(vector) == n}
-    truth = next(
-        (name for name in vectors if _are_asked_or_few(name, vectors[name], asked)), ""
+    named = (
+        name
+        for name, vector in labels.items()
+        if len(vector) == n
+        if (are_labels(vector) if asked is None else name == asked)
     )
+    truth = next(named, "")
     held = content.arrays | content.labels
     unused = {name: held[name] for name in held if name not in used and name != truth}
-    note = ""
+    text = f"Read from {path.name}."
     if unused:
-        note = f" Skipped: {inventory(unused)}."
+        text += f" Skipped: {inventory(unused)}."
 
-    facts: dict[str, Any] = {"y": labels.get(truth), "label_name": truth}
-    facts["description"] = f"Read from {path.name}.{note}"
+    facts: dict[str, Any] = {
+        "y": labels.get(truth),
+        "label_name": truth,
+        "description": text,
+        "kernel_names": tuple(used),
+    }
     if stack:
         [(name, kernels)] = stack.items()
-        names = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
-        return Dataset(path.stem, None, kernels, kernel_names=names, **facts)
+        facts["kernel_names"] = tuple(f"{name}_{i + 1}" for i in range(len(kernels)))
+        return Dataset(path.stem, None, kernels, **facts)
     if square:
-        return Dataset(
-            path.stem, None, [*used.values()], kernel_names=tuple(used), **facts
-        )
+        return Dataset(path.stem, None, list(used.values()), **facts)
     for name, array in used.items():
         if scipy.sparse.issparse(array):
             used[name] = array.tocsr()
-    return Dataset(path.stem, used, None, kernel_names=tuple(used), **facts)
-
-
-def _are_asked_or_few(name: str, vector: np.ndarray, asked: str | None) -> bool:
-    """Return whether a vector has the name asked for, or the values of labels."""
-    if asked is None:
-        return are_labels(vector)
-    return name == asked
+    return Dataset(path.stem, used, None, **facts)
 
 
 def _label_vector(value: Any) -> np.ndarray:
     """Return labels in an array or sparse column; empty if there are none."""
-    if scipy.sparse.issparse(value):
-        if min(value.shape) > 1:
-            return np.empty(0)
+    if scipy.sparse.issparse(value) and min(value.shape) == 1:
         value = value.toarray()
     vector = np.squeeze(np.asarray(value))
     if vector.ndim == 1 and vector.dtype.kind in "biufU":
@@ -81,16 +77,14 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         axis = _kernel_axis(array.shape, sizes, content.matlab)
-        if axis:
-            array = np.moveaxis(array, axis, 0)
         if axis is not None:
-            stacks[name] = array
+            stacks[name] = np.moveaxis(array, axis, 0)
     # Kernels between samples have the size of the labels, others may not.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
-        advice = f"choose one, for example {path}::{next(iter(stacks))}"
         raise DatasetError(
-            f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}"
+            f"{path}: several 3-D arrays ({inventory(stacks)}); choose one, for "
+            f"example {path}::{next(iter(stacks))}"
         )
     stacks = {name: _as_float(path, K) for name, K in stacks.items()}
     # MATLAB stores columns first, products need rows first.
@@ -125,30 +119,20 @@ def _find_tables(
         tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
-        expected = "2-D arrays (samples x features)"
-        if square:
-            expected = "square 2-D arrays"
-
-        single = next(
-            (f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME"
+        held = content.arrays | content.labels
+        raise DatasetError(
+            f"{path}: no usable array, only {inventory(held)}; it should hold 2-D "
+            "arrays (samples x features; square ones, if they are kernels) or a 3-D "
+            f"array of kernels; {path.name}::NAME selects a column"
         )
-        advice = (
-            f"it should hold {expected} or a 3-D array of kernels; {single} selects a "
-            "column"
-        )
-        held = inventory(content.arrays | content.labels)
-        raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
     sizes_named = [
         size for size in sizes if any(size in a.shape for a in tables.values())
     ]
     (n, count), *others = rows.most_common(2)
     if not sizes_named and others and others[0][1] == count:
-        advice = (
-            "select those of the same samples by ::NAME,NAME or store labels y beside "
-            "them"
-        )
         raise DatasetError(
-            f"{path}: numbers of rows differ ({inventory(tables)}); {advice}"
+            f"{path}: numbers of rows differ ({inventory(tables)}); select those of "
+            "the same samples by ::NAME,NAME or store labels y beside them"
         )
     if square and others:
         raise DatasetError(
@@ -158,22 +142,27 @@ def _find_tables(
     if sizes_named:
         n = sizes_named[0]
 
-    fitting = {name: a for name, a in tables.items() if n in a.shape}
-    for name, array in fitting.items():
-        if array.shape[0] != n and is_hdf5(array):
-            advice = "store it samples x features, or pass on_disk=False to load it"
+    fitting = {}
+    for name, array in tables.items():
+        if array.shape[0] == n:
+            fitting[name] = _as_float(path, array)
+        elif array.shape[1] == n and is_hdf5(array):
             raise DatasetError(
-                f"{path}: {inventory({name: array})} is transposed; {advice}"
+                f"{path}: {inventory({name: array})} is transposed; store it samples x "
+                "features, or pass on_disk=False to load it"
             )
-        if array.shape[0] != n:
-            array = array.T
-        fitting[name] = _as_float(path, array)
+        elif array.shape[1] == n:
+            fitting[name] = _as_float(path, array.T)
     return fitting
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
-    real = {name: a for name, a in content.arrays.items() if a.dtype.kind in "biuf"}
-    return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
+    """Return the arrays of numbers with some number of axes that are not empty."""
+    return {
+        name: array
+        for name, array in content.arrays.items()
+        if array.dtype.kind in "biuf" and array.ndim == ndim and all(array.shape)
+    }
 
 
 def _as_float(path: Path, array: Any) -> Any:

@@ -14,7 +14,6 @@ from mkclust.datasets.dataset import (
     DatasetError,
     as_labels,
     find_labels,
-    warn_of_values,
 )
 from mkclust.index import has_ids
 from mkclust.text import did_you_mean, from_spreadsheet, join_words
@@ -34,8 +33,6 @@ ID_NAMES = {
     "name",
     "key",
 }
-# What is wrong with a table without samples.
-HEADER_ONLY = "has a header and no rows; check that it is complete"
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,7 @@ class RawTable(NamedTuple):
 
 def table_dataset(
     path: Path,
+    title: str,
     tables: Mapping[str, RawTable],
     layout: TableLayout,
     *,
@@ -74,20 +72,24 @@ def table_dataset(
     kernels: bool,
     notes: Sequence[str],
 ) -> Dataset:
-    """Return the tables of a file as views whose index holds the ids, or as kernels."""
+    """Return the tables of a file as views whose index holds the ids, or as kernels.
+
+    The title is the name of the data set.
+    """
     views = {}
     dropped = set[str]()
-    words = list(notes)
-    y: np.ndarray | None = None
+    words = [f"Read from {path.name}.", *notes]
+    y = None
     label_name = ""
     for name, table in tables.items():
-        frame, note = _with_ids(path, table, layout, dropped)
-        if note:
-            words.append(note)
-        names = find_labels(frame, layout.labels, selection)
-        if layout.labels is None and not selection:
-            warn_of_values(path, frame, names)
-        for column in names:
+        if not len(table.frame):
+            raise DatasetError(
+                f"{path}: has a header and no rows; check that it is complete"
+            )
+        frame, where = _with_ids(path, table, layout, dropped)
+        if where:
+            words.append(f"Ids: {where}.")
+        for column in find_labels(frame, layout.labels, selection, path):
             labels = frame.pop(column)
             if y is None:
                 y = as_labels(labels)
@@ -105,28 +107,21 @@ def table_dataset(
         _check_shape(path, name, frame, kernels)
         views[name] = frame
 
-    stem = path.stem
-    if len(views) == 1:
-        stem = next(iter(views))
-
-    text = " ".join([f"Read from {path.name}.", *words])
     facts: dict[str, Any] = {
         "y": y,
         "label_name": label_name,
-        "description": text,
+        "kernel_names": tuple(views),
+        "description": " ".join(words),
+        "dropped": tuple(sorted(dropped)),
     }
-    facts["dropped"] = tuple(sorted(dropped))
-    facts["kernel_names"] = tuple(views)
     if kernels:
-        return Dataset(stem, None, list(views.values()), **facts)
-    return Dataset(stem, views, None, **facts)
+        return Dataset(title, None, list(views.values()), **facts)
+    return Dataset(title, views, None, **facts)
 
 
 def _check_shape(path: Path, name: str, frame: pd.DataFrame, is_kernel: bool) -> None:
-    """Refuse a table without samples or features, or a kernel that is not square."""
+    """Refuse a table without features, or a kernel that is not square."""
     n_rows, n_columns = frame.shape
-    if not n_rows:
-        raise DatasetError(f"{path}: {HEADER_ONLY}")
     if not n_columns:
         raise DatasetError(
             f"{path}: no features other than ids and labels; it should hold a header, "
@@ -142,7 +137,7 @@ def _check_shape(path: Path, name: str, frame: pd.DataFrame, is_kernel: bool) ->
 def _with_ids(
     path: Path, table: RawTable, layout: TableLayout, dropped: set[str]
 ) -> tuple[pd.DataFrame, str]:
-    """Return a table with its ids as index, and a note on where they are from."""
+    """Return a table with its ids as index, and where they are from, "" without any."""
     frame = table.frame
     in_rows = layout.samples_in == "rows"
     if in_rows:
@@ -165,16 +160,20 @@ def _with_ids(
     if not in_rows:
         where = "the header"
         frame = _drop(_transposed(frame, ids), layout, dropped)
-        ids = frame.index.to_numpy(object)
+        ids = frame.index
     if ids is None:
         return frame, ""
-    ids = np.array([from_spreadsheet(name) for name in ids], dtype=object)
-    if layout.trim_ids is not None:
-        ids = pd.Index(ids).str[: layout.trim_ids].to_numpy()
+    index = pd.Index([from_spreadsheet(name)[: layout.trim_ids] for name in ids])
+    _check_ids(path, index, where, frame)
+    frame.index = index
+    return frame, where
 
-    _check_ids(path, ids, where, frame)
-    frame.index = pd.Index(ids)
-    return frame, f"Ids: {where}."
+
+def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
+    """Return a frame without the columns that are to be dropped, noting which."""
+    present = frame.columns.intersection(layout.drop)
+    dropped.update(present)
+    return frame.drop(columns=present) if len(present) else frame
 
 
 def _transposed(frame: pd.DataFrame, names: Any) -> pd.DataFrame:
@@ -190,34 +189,24 @@ def _transposed(frame: pd.DataFrame, names: Any) -> pd.DataFrame:
     return frame.set_axis(features.tolist(), axis=0).T.infer_objects()
 
 
-def _drop(frame: pd.DataFrame, layout: TableLayout, dropped: set[str]) -> pd.DataFrame:
-    """Return a frame without the columns that are to be dropped, noting which."""
-    present = [name for name in layout.drop if name in frame.columns]
-    dropped.update(present)
-    if present:
-        return frame.drop(columns=present)
-    return frame
-
-
 def _id_column(
     path: Path, frame: pd.DataFrame, table: RawTable, layout: TableLayout
 ) -> str | None:
     """Return the name of the column of ids, None if there is none."""
+    in_rows = layout.samples_in == "rows"
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
-    if layout.id is not None and layout.samples_in == "rows":
-        if frame.index.name == layout.id:
-            return None
+    if layout.id is not None and in_rows and frame.index.name != layout.id:
         raise _no_column(path, layout.id, frame, " for the ids")
     if has_ids(frame.index) or not len(frame.columns):
         return None
     first = frame.columns[0]
-    is_named = first == "" or normalize_name(first) in ID_NAMES
-    is_names = layout.samples_in == "columns" and _is_text(frame[first])
-    unique = layout.samples_in == "rows" and _has_unique_text(
-        frame, first, table.written.get(first)
-    )
-    if is_named or is_names or unique:
+    is_named = first == "" or is_name_of_ids(first)
+    if in_rows:
+        is_names = _has_unique_text(frame, first, table.written.get(first))
+    else:
+        is_names = _is_text(frame[first])
+    if is_named or is_names:
         return first
     return None
 
@@ -234,45 +223,44 @@ def _has_unique_text(
     return bool(name not in LABELS and _is_text(frame[name]) and unique)
 
 
+def _is_text(values: pd.Series) -> bool:
+    return values.dtype.kind == "O"
+
+
 def _counts_rows(frame: pd.DataFrame) -> bool:
-    if "" not in frame.columns or _is_text(frame[""]):
-        return False
-    return bool(frame[""].iloc[0] in (0, 1) and (frame[""].diff()[1:] == 1).all())
+    """Return whether the column without a name holds the numbers of the rows."""
+    n = len(frame)
+    counts = (list(range(n)), list(range(1, n + 1)))
+    return "" in frame.columns and frame[""].tolist() in counts
 
 
-def _as_ids(values: pd.Series) -> np.ndarray:
+def _as_ids(values: pd.Series) -> pd.Series:
     """Return ids as text, 7.0 as "7", and a missing one as ""."""
     values = values.infer_objects()
     if values.dtype.kind == "f" and (values.dropna() % 1 == 0).all():
         values = values.astype("Int64")
-    ids = values.astype(str).str.strip().to_numpy(dtype=object)
-    ids[values.isna().to_numpy()] = ""
-    return ids
+    return values.astype(str).str.strip().mask(values.isna(), "")
 
 
-def _check_ids(path: Path, ids: np.ndarray, where: str, frame: pd.DataFrame) -> None:
+def _check_ids(path: Path, ids: pd.Index, where: str, frame: pd.DataFrame) -> None:
     """Refuse ids that are empty or repeated, and name a better column."""
     empty = np.flatnonzero(ids == "")
-    values, counts = np.unique(ids, return_counts=True)
+    twice = ids[ids.duplicated()].unique()
     if len(empty):
         found = (
             f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the "
             "header"
         )
-    elif (counts > 1).any():
-        found = (
-            f"{(counts > 1).sum()} of them more than once, such as "
-            f"{values[counts > 1][0]!r}"
-        )
+    elif len(twice):
+        found = f"{len(twice)} of them more than once, such as {twice[0]!r}"
     else:
         return
     others = [name for name in frame.columns[:50] if _has_unique_text(frame, name)]
-    advice = ""
-    if others:
-        advice = f"pass id={others[0]!r}, or "
-
-    advice += "give every row an id of its own in the file"
-    raise DatasetError(f"{path}: {where} should hold ids and has {found}; {advice}")
+    advice = f"pass id={others[0]!r}, or " if others else ""
+    raise DatasetError(
+        f"{path}: {where} should hold ids and has {found}; {advice}give every row an "
+        "id of its own in the file"
+    )
 
 
 def _no_column(
@@ -300,12 +288,11 @@ def unique_names(path: Path, names: Sequence[Any]) -> list[str]:
     return header
 
 
+def is_name_of_ids(name: object) -> bool:
+    """Return whether a column is called like the ids of samples."""
+    return normalize_name(name) in ID_NAMES
+
+
 def normalize_name(name: object) -> str:
     """Return the letters and digits of a name in lower case."""
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
-
-
-def _is_text(values: pd.Series) -> bool:
-    """Return whether a column is stored as text."""
-    named = ("category", "string", "str")
-    return values.dtype.kind == "O" or str(values.dtype) in named

@@ -13,11 +13,10 @@ from mkclust.datasets.dataset import (
     LABELS,
     Dataset,
     DatasetError,
-    as_labels,
     find_labels,
-    warn_of_values,
+    labeled,
 )
-from mkclust.datasets.layout import ID_NAMES, normalize_name, unique_names
+from mkclust.datasets.layout import is_name_of_ids, unique_names
 from mkclust.text import join_words
 
 
@@ -142,16 +141,14 @@ def read_parquet(
             return None
         named = [name for name in names if name in LABELS or name == asked]
         frame = file.read(columns=named).to_pandas(ignore_metadata=True)
-    labels = find_labels(frame, asked, selection)
-    if asked is None and not selection:
-        warn_of_values(path, frame, labels)
+    labels = find_labels(frame, asked, selection, path)
     kinds = {each.name: each.type for each in schema}
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numbers = {
         name for name, kind in kinds.items() if any(test(kind) for test in tests)
     }
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    ids = [n for n in names if n in stored or normalize_name(n) in ID_NAMES]
+    ids = [n for n in names if n in stored or is_name_of_ids(n)]
     chosen = (selection or numbers - {*ids}) - {*labels}
     features = [name for name in names if name in chosen]
     if not features or not chosen <= numbers:
@@ -160,10 +157,8 @@ def read_parquet(
         raise DatasetError(
             f"{path}: no column of numbers for {wrong}; select among {held}"
         )
-    dtype: Any = np.float64
-    if all(str(kinds[name]) in ("float", "halffloat") for name in features):
-        dtype = np.float32
-
+    are_single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
+    dtype = np.float32 if are_single else np.float64
     skipped = [n for n in names if not selection and n not in (*features, *labels)]
     may_be_ids = [n for n in skipped if n in ids or n == names[0]]
     table = ParquetTable(path, features, dtype, may_be_ids)
@@ -171,11 +166,6 @@ def read_parquet(
     if skipped:
         text += f" Skipped: {join_words(skipped, 8)}."
 
-    label_name = ""
-    y = None
-    if labels:
-        label_name = labels[0]
-        y = as_labels(frame[label_name])
-
     name = path.stem
-    return Dataset(name, {name: table}, None, y, (name,), text, label_name=label_name)
+    data = Dataset(name, {name: table}, None, None, (name,), text)
+    return labeled(data, frame, labels)

@@ -175,35 +175,45 @@ def load_with(
             return read_anndata(path, selection, layout.labels)
         if suffix in arrays.READERS:
             content = arrays.read_arrays(path, selection, on_disk, layout.labels)
-            options = {"selected": bool(selection), "square": kernels}
-            return as_dataset(path, content, **options, asked=layout.labels)
+            return as_dataset(
+                path,
+                content,
+                selected=bool(selection),
+                square=kernels,
+                asked=layout.labels,
+            )
         is_plain = layout == TableLayout(labels=layout.labels)
         if suffix == ".parquet" and is_plain and not kernels:
             stored = read_parquet(path, selection, on_disk, layout.labels)
             if stored is not None:
                 return stored
         tables, notes = TABLES[suffix](path, selection, layout)
-        columns = selection
         if TABLES[suffix] is read_sheets:
-            columns = frozenset()
+            selection = frozenset()  # of sheets, not of columns
 
         return table_dataset(
-            path, tables, layout, selection=columns, kernels=kernels, notes=notes
+            path,
+            unpacked(path).stem,
+            tables,
+            layout,
+            selection=selection,
+            kernels=kernels,
+            notes=notes,
         )
     except DatasetError:
         raise
     except ImportError as error:
-        command = f'pip install "mkclust[{EXTRAS.get(suffix, "hdf5")}]"'
+        extra = EXTRAS.get(suffix, "hdf5")
         raise DatasetError(
-            f"{path}: reading it needs {error.name or error}: {command}"
+            f"{path}: reading it needs {error.name or error}: pip install "
+            f'"mkclust[{extra}]"'
         ) from error
     except Exception as error:  # damaged files raise nearly anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        advice = (
-            "check that it is complete, of the format of its suffix, and without "
-            "objects"
-        )
-        raise DatasetError(f"{path}: cannot be read ({reason}); {advice}") from error
+        raise DatasetError(
+            f"{path}: cannot be read ({reason}); check that it is complete, of the "
+            "format of its suffix, and without objects"
+        ) from error
 
 
 def _is_readable(path: Path) -> bool:
@@ -219,21 +229,17 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     name, colons, names = text.rpartition("::")
     if not colons or os.path.exists(text):
         name = text
-        colons = ""
         names = ""
     path = Path(name).expanduser()
-    selection = frozenset(map(str.strip, names.split(","))) - {""}
     if not path.exists():
         files = filter(_is_readable, path.parent.glob("*"))
         near = did_you_mean(name, [*CATALOG, *map(str, files)])
-        problem = (
-            f"no such file or data set{near}; check the path, or load "
+        raise DatasetError(
+            f"{path}: no such file or data set{near}; check the path, or load "
             f"{join_words(CATALOG)}"
         )
-    elif not path.is_file() or not _is_readable(path):
-        problem = f"is not a file that can be read; give one of {', '.join(SUFFIXES)}"
-    elif colons and not selection:
-        problem = f"no variable after '::'; write for example {path}::X"
-    else:
-        return path, selection
-    raise DatasetError(f"{path}: {problem}")
+    if not path.is_file() or not _is_readable(path):
+        raise DatasetError(
+            f"{path}: is not a file that can be read; give one of {', '.join(SUFFIXES)}"
+        )
+    return path, frozenset(map(str.strip, names.split(","))) - {""}

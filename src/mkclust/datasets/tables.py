@@ -6,26 +6,17 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from mkclust.datasets.dataset import DatasetError, check_memory
 from mkclust.datasets.layout import (
-    HEADER_ONLY,
-    ID_NAMES,
     RawTable,
     TableLayout,
-    normalize_name,
+    is_name_of_ids,
     unique_names,
-)
-from mkclust.datasets.long_lines import (
-    check_cells,
-    check_header,
-    open_lines,
-    shorten_cells,
 )
 from mkclust.text import is_number
 
@@ -43,6 +34,8 @@ PACKED: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
+# Characters of a cell that is too long; the module csv takes no more either.
+LONGEST_CELL = 1 << 17
 # The first lines, of at least this number of bytes, decide on separator and encoding.
 HEAD_BYTES = 1 << 18
 # Cells that are missing, as pandas reads them, a blank, and errors of formulas; an id
@@ -89,46 +82,86 @@ def unpacked(path: Path) -> Path:
 def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tables:
     """Read a text file; its first lines decide on separator, decimals and encoding."""
     opener = PACKED.get(path.suffix.lower(), open)
-    with open_lines(path, opener) as file:
+    encoding, n_lines = _look_at_lines(path, opener)
+    with opener(path, "rb") as file:
         lines = [file.readline() for _ in range(5)]
         head = b"".join([*lines, *file.readlines(HEAD_BYTES)])
-    encoding, text = _decode(path, head)
+    text = head.decode(encoding, errors="ignore")
+    if not text.strip():
+        raise DatasetError(f"{path}: is empty; check that it was written")
+    if "\0" in text:
+        raise DatasetError(
+            f"{path}: is not a text file, because it holds zero bytes; check it"
+        )
     delimiter, rows = _split(unpacked(path).suffix.lower(), text)
     decimal = _decimal_mark(delimiter, rows)
-    check_header(path, rows[0])
+    for place, name in enumerate(rows[0], start=1):
+        _check_length(path, f"the header, column {place:,}", len(name))
     header, has_header = _header(rows, decimal)
     names = unique_names(path, header)
     may_be_ids = _possible_ids(names, layout.id)
-    n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
-    check_memory(path, int(8 * len(names) * n_rows))
+    check_memory(path, 8 * len(names) * n_lines)
     options: Any = {
         "sep": delimiter,
         "decimal": decimal,
         "names": names,
-        "header": None,
+        "header": 0 if has_header else None,
         "converters": dict.fromkeys(may_be_ids, str),
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
     }
-    notes = ["The first line holds numbers: no header."]
-    if has_header:
-        options["header"] = 0
-        notes = []
-    try:
-        with open_lines(path, opener) as file:
-            frame = pd.read_csv(file, encoding=encoding, **options)
-    except UnicodeDecodeError:
-        with open_lines(path, opener) as file:
-            frame = pd.read_csv(file, encoding="latin-1", **options)
-    if frame.empty:
-        raise DatasetError(f"{path}: {HEADER_ONLY}")
-    for name in frame.select_dtypes(object):
-        if name not in layout.drop:
-            check_cells(path, name, frame[name])
+    with opener(path, "rb") as file:
+        frame = pd.read_csv(file, encoding=encoding, **options)
     written = {name: frame[name] for name in may_be_ids}
     for name in frame.select_dtypes(object):
+        lengths = frame[name].dropna().astype(str).str.len()
+        if len(lengths) and name not in layout.drop:
+            row = f"row {lengths.idxmax() + 1:,} below the header"
+            _check_length(path, f"{row}, the column {name or 1}", lengths.max())
         frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
+    notes = [] if has_header else ["The first line holds numbers: no header."]
     return {unpacked(path).stem: RawTable(frame, written)}, notes
+
+
+def _look_at_lines(path: Path, opener: Callable[..., Any]) -> tuple[str, int]:
+    """Return the encoding of a text file, and the number of its lines.
+
+    A line that is too long for a table is refused before it is in memory.
+    """
+    # Bytes of a line: eight million columns of eight characters.
+    longest = 1 << 26
+    encoding = "utf-8-sig"
+    number = 0
+    with opener(path, "rb") as file:
+        for line in iter(lambda: file.readline(longest + 1), b""):
+            number += 1
+            if len(line) > longest:
+                raise DatasetError(
+                    f"{path}: line {number:,} has more than {longest >> 20} MiB; check "
+                    "that it is a table, or store it as .npz"
+                )
+            if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                encoding = "utf-16"
+            if encoding == "utf-8-sig" and not _is_utf8(line):
+                encoding = "latin-1"
+    return encoding, number
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_length(path: Path, place: str, length: int) -> None:
+    """Refuse a cell, or the name of a column, that is too long for one."""
+    if length >= LONGEST_CELL:
+        raise DatasetError(
+            f"{path}: the cell in {place}, has {length:,} characters; shorten it, or "
+            "drop the column"
+        )
 
 
 def _decimal_mark(delimiter: str, rows: list[list[str]]) -> str:
@@ -163,67 +196,40 @@ def _possible_ids(names: list[str], asked: str | None = None) -> list[str]:
     return names[:n_first] + others
 
 
-def _decode(path: Path, head: bytes) -> tuple[str, str]:
-    """Return the encoding of a file, and the text of its first lines."""
-    encoding = "utf-8-sig"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-        head = head[: len(head) - len(head) % 2]
-    try:
-        text = head.decode(encoding)
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-        text = head.decode("latin-1")
-    if not text.strip():
-        raise DatasetError(f"{path}: is empty; check that it was written")
-    if "\0" in text:
-        raise DatasetError(
-            f"{path}: is not a text file, because it holds zero bytes; check it"
-        )
-    return encoding, text
-
-
-class _Cut(NamedTuple):
-    """What a separator makes of lines: cells, and whether all lines have as many."""
-
-    is_even: bool
-    n_columns: int
-    delimiter: str
-    rows: list[list[str]]
-
-
 def _split(suffix: str, text: str) -> tuple[str, list[list[str]]]:
     """Return the separator that cuts all lines evenly, and the cells."""
     separators = "\t,; "
     if suffix == ".csv":
         separators = ",;\t "
 
-    found = []
+    cells = {}
+    quality = {}
     for delimiter in separators:
-        try:
-            rows = _rows(text, delimiter)
-        except csv.Error:  # a cell is too long, or a line without this separator
-            rows = _rows(shorten_cells(text, delimiter), delimiter)
+        rows = _rows(text, delimiter)
         if len(text) > HEAD_BYTES and len(rows) > 1:
             rows = rows[:-1]  # the last one may be cut off
         n_columns = len(rows[0])
         widths = {len(row) for row in rows[1:]} or {n_columns}
         width = max(widths)
         is_even = len(widths) == 1 and width > 1 and width - n_columns in (0, 1)
-        found.append(_Cut(is_even, n_columns, delimiter, rows))
+        cells[delimiter] = rows
+        quality[delimiter] = (is_even, n_columns)
 
-    *others, by_blanks = found
-    best = max(others, key=attrgetter("is_even", "n_columns"))
+    best = max(separators[:-1], key=lambda delimiter: quality[delimiter])
     # R separates by blanks; elsewhere they are part of cells.
-    if by_blanks.is_even and best.n_columns == 1:
-        best = by_blanks
-    return best.delimiter, best.rows
+    if quality[" "][0] and quality[best][1] == 1:
+        best = " "
+    return best, cells[best]
 
 
 def _rows(text: str, delimiter: str) -> list[list[str]]:
-    """Return the cells of all lines that are not empty."""
-    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
-    return [row for row in lines if any(row)]
+    """Return the cells of all lines that are not empty, of any length."""
+    limit = csv.field_size_limit(max(len(text), LONGEST_CELL))
+    try:
+        lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+        return [row for row in lines if any(row)]
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _is_row(cells: list[str], decimal: str) -> bool:
@@ -231,7 +237,7 @@ def _is_row(cells: list[str], decimal: str) -> bool:
     first, *others = cells
     if not all(is_number(cell, decimal) for cell in others):
         return False
-    is_named = first.strip() == "" or normalize_name(first) in ID_NAMES
+    is_named = first.strip() == "" or is_name_of_ids(first)
     whole = all(cell.strip().lstrip("+-").isdigit() for cell in others)
     return is_number(first, decimal) or (not is_named and not whole)
 
@@ -245,17 +251,11 @@ def _as_typed(column: pd.Series, decimal: str, missing: frozenset[str]) -> pd.Se
     if present.str.fullmatch(r"\d{4}-\d{2}-\d{2}([T ].*)?").all():
         return pd.to_datetime(text, errors="coerce", format="ISO8601")
     if present.str.fullmatch(DATE).all():
-        return _as_dates(text)
-    return text
-
-
-def _as_dates(text: pd.Series) -> pd.Series:
-    """Return dates such as 31/12/2019 or 12/31/2019, text if some are neither."""
-    days = text.str.replace(r"[./-]", "/", regex=True).str.split().str[0]
-    for form in ("%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y"):
-        found = pd.to_datetime(days, errors="coerce", format=form)
-        if found.notna().sum() == text.notna().sum():
-            return found
+        days = text.str.replace(r"[./-]", "/", regex=True).str.split().str[0]
+        for form in ("%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y"):
+            found = pd.to_datetime(days, errors="coerce", format=form)
+            if found.notna().sum() == len(present):
+                return found
     return text
 
 
@@ -276,10 +276,13 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
         # Cells as they are: an id may be spelled like a missing value.
         options: Any = {"header": None, "dtype": object, "na_filter": False}
         cells = {name: book.parse(name, **options) for name in names}
-    if selection:
-        tables = {name: _sheet(path, cells[name]) for name in names}
-    else:
-        tables = {path.stem: _sheet(path, cells[names[0]])}
+    titles = names
+    if not selection:
+        titles = [path.stem]
+    tables = {
+        title: _sheet(path, cells[name])
+        for title, name in zip(titles, names, strict=True)
+    }
     others = [name for name in sheets if name not in names]
     if not others:
         return tables, []
@@ -291,8 +294,6 @@ def _sheet(path: Path, cells: pd.DataFrame) -> RawTable:
     cells = cells.mask(cells == "").dropna(how="all").dropna(axis=1, how="all")
     if cells.empty:
         raise DatasetError(f"{path}: the sheet is empty; check that it was written")
-    if len(cells) == 1:
-        raise DatasetError(f"{path}: {HEADER_ONLY}")
     header = [None if pd.isna(cell) else cell for cell in cells.iloc[0]]
     frame = cells.iloc[1:].reset_index(drop=True)
     names = unique_names(path, header)
