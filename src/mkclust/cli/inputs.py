@@ -258,7 +258,7 @@ def _turn(request: Request, inputs: Sequence[Input]) -> tuple[list[Input], list[
         for turned in turned_tables(tables_of(views))
         for view in views
         if view.name == turned.name
-        if turned.is_certain and turned.n_characters is None
+        if turned.is_certain
     }
     found = list(inputs)
     lines = []

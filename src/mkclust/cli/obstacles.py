@@ -255,11 +255,7 @@ def _look_at(request: Request, inputs: list[Input]) -> list[Obstacle]:
     files = {view.name: file_name(view.file) for view in views}
     tables = tables_of(views)
     square = {name for name, table in tables.items() if columns_are_ids(table.values)}
-    certain = {
-        each.name
-        for each in turned_tables(tables)
-        if each.is_certain and each.n_characters is None
-    }
+    certain = {each.name for each in turned_tables(tables) if each.is_certain}
     options = TableOptions(join=request.join or "exact", impute=request.impute)
     for finding in find_obstacles(tables, options, square):
         turns = [cure for cure in finding.cures if cure.parameter == "samples_in"]

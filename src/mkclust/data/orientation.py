@@ -14,10 +14,8 @@ class Turned(NamedTuple):
 
     name: str
     other: str  # a table whose samples they are
-    # Whether nothing else can be meant.
+    # Whether nothing else can be meant: whole ids agree.
     is_certain: bool = True
-    # Characters of the ids that agree, if whole ids do not.
-    n_characters: int | None = None
 
 
 class _Sides(NamedTuple):
@@ -41,20 +39,14 @@ def turned_tables(tables: Mapping[str, Table]) -> list[Turned]:
         if turned is not None:
             found[name] = turned
 
-    pairs = [
-        (each.name, each.other)
-        for each in found.values()
-        if each.other in found and found[each.other].other == each.name
-    ]
-    for name, other in pairs:
-        by_headers = _share(sides[name].header, sides[other].header)
-        if by_headers or name not in found or other not in found:
-            continue
-        # Each looks like the transpose of the other: the one with fewer rows is.
-        longer = max(name, other, key=lambda each: sides[each].shape[0])
-        del found[longer]
-        shorter = other if longer == name else name
-        found[shorter] = found[shorter]._replace(is_certain=False)
+    for name, each in list(found.items()):
+        back = found.get(each.other)
+        is_pair = name in found and back is not None and back.other == name
+        if is_pair and not _share(sides[name].header, sides[each.other].header):
+            # Each looks like the transpose of the other: the one with fewer rows is.
+            longer = max(name, each.other, key=lambda one: sides[one].shape[0])
+            shorter = found[found.pop(longer).other]
+            found[shorter.name] = shorter._replace(is_certain=False)
     return list(found.values())
 
 
@@ -67,18 +59,14 @@ def turn(table: Table) -> Table:
     texts = frame.select_dtypes(exclude="number").columns
     if not has_ids(frame.index) and len(texts):
         frame = frame.set_index(texts[0])
-    own = [name for name in texts if name in frame.columns]
-    frame = frame.drop(columns=own)
-    turned = frame.T.infer_objects()
+    turned = frame.drop(columns=texts, errors="ignore").T.infer_objects()
     return Table(turned, turned.index)
 
 
 def _sides_of(table: Table) -> _Sides:
     """Return what the rows and the columns of a table are called."""
-    rows = frozenset[str]()
-    if has_ids(table.index) and table.index.nlevels == 1:
-        rows = frozenset(map(str, table.index))
-
+    is_named = has_ids(table.index) and table.index.nlevels == 1
+    rows = frozenset(map(str, table.index if is_named else ()))
     header = frozenset(map(str, table.columns or ()))
     n_rows, n_columns = table.values.shape
     return _Sides(rows, header, (int(n_rows), int(n_columns)))
@@ -98,7 +86,7 @@ def _as_turned(name: str, own: _Sides, others: Mapping[str, _Sides]) -> Turned |
     for other, sides in others.items():
         cut = shared_length(own.header, sides.rows)
         if cut and not shared_length(own.rows, sides.rows):
-            return Turned(name, other, n_characters=cut)
+            return Turned(name, other, is_certain=False)
     for other, sides in others.items():
         # Patients are columns in both tables.
         if own.rows and sides.rows and _share(own.header, sides.header):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from mkclust.data.id_columns import has_name_of_ids
+from mkclust.data.no_features import has_name_of_ids
 from mkclust.index import FITTED, has_ids, id_advice, whole_numbers, written_like
 from mkclust.text import join_words
 

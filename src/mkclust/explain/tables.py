@@ -10,7 +10,7 @@ from pandas.api.types import is_integer_dtype
 from scipy.sparse import csr_array, issparse
 
 from mkclust.data import Samples
-from mkclust.data.id_columns import looks_like_an_id
+from mkclust.data.no_features import looks_like_an_id
 from mkclust.data.samples import read_samples
 from mkclust.data.tables import Table, as_table, by_name, read_column
 from mkclust.explain.id_of_rows import with_ids
