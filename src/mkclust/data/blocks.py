@@ -52,23 +52,19 @@ class Block(dict[str, Array]):
         """Return which of the samples a view has, sorted; None if all."""
         if self.observed is None:
             return None
-        has = self.observed[:, list(self).index(name)]
-        if has.all():
-            return None
-        return np.flatnonzero(has)
+        index = np.flatnonzero(self.observed[:, list(self).index(name)])
+        return index if len(index) < self.n_rows else None
 
     def part(self, rows: slice) -> "Block":
         """Return the samples of a slice."""
-        n_rows = rows.stop - rows.start
-        if self.observed is None:
-            tables = {name: view[rows, :] for name, view in self.items()}
-            return Block(tables, n_rows)
-        firsts, ends = (
-            self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop)
-        )
-        spans = zip(self.items(), firsts.tolist(), ends.tolist(), strict=True)
+        has = self.observed
+        if has is None:
+            has = np.ones((self.n_rows, len(self)), bool)
+        firsts = has[: rows.start].sum(axis=0).tolist()
+        ends = has[: rows.stop].sum(axis=0).tolist()
+        spans = zip(self.items(), firsts, ends, strict=True)
         parts = {name: view[first:end, :] for (name, view), first, end in spans}
-        return Block(parts, n_rows, self.observed[rows])
+        return Block(parts, rows.stop - rows.start, has[rows])
 
 
 class Blocks:
@@ -90,8 +86,7 @@ class Blocks:
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0])
-        widths = (int(table.shape[1]) for table in self._tables.values())
-        self.n_features = tuple(widths)
+        self.n_features = tuple(int(t.shape[1]) for t in self._tables.values())
         # Where the row of a sample is, (n_samples, n_views).
         self._ranks: Any = None
         if observed is not None:
@@ -105,56 +100,49 @@ class Blocks:
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array, or several."""
-        parts = (part for _, part in self._results(function))
-        return reduce(add, parts, None)
+        return reduce(add, (part for _, part in self._results(function)), None)
 
     def map(self, function: BlockFunction) -> Array:
         """Return a function of all blocks, one row per sample."""
         result: Array = None
         for start, part in self._results(function):
             if result is None:
-                shape = (self.n_samples, *part.shape[1:])
                 result = namespace(part).empty(
-                    shape, dtype=part.dtype, device=device(part)
+                    (self.n_samples, *part.shape[1:]),
+                    dtype=part.dtype,
+                    device=device(part),
                 )
-            stop = start + part.shape[0]
-            result[start:stop, ...] = part
+            result[start : start + part.shape[0], ...] = part
         return result
 
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
-        observed = None
-        if self.observed is not None:
-            observed = self.observed[samples]
-
+        if self.observed is None:
+            parts = {name: self._take_rows(name, samples) for name in self.names}
+            return Block(parts, len(samples))
         parts = {}
+        observed = self.observed[samples]
         for number, name in enumerate(self.names):
-            rows = samples
-            if observed is not None:
-                known = samples[observed[:, number]]
-                rows = self._ranks[known, number]
-            parts[name] = self._take_rows(name, rows)
+            known = samples[observed[:, number]]
+            parts[name] = self._take_rows(name, self._ranks[known, number])
         return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
         """Return blocks of the columns of an array, of given widths for the views."""
         tables = {}
-        start = 0
+        stop = 0
         for number, (name, width) in enumerate(widths.items()):
-            stop = start + width
-            tables[name] = features[:, start:stop]
-            start = start + width
+            stop += width
+            tables[name] = features[:, stop - width : stop]
             if self.observed is not None:
-                tables[name] = select(
-                    tables[name], np.flatnonzero(self.observed[:, number])
-                )
+                own = np.flatnonzero(self.observed[:, number])
+                tables[name] = select(tables[name], own)
         return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
         for rows in ranges(self.n_samples, self._height):
-            indices = np.arange(rows.start, rows.stop)
-            yield rows.start, self.take(indices)
+            yield rows.start, self.take(np.arange(rows.start, rows.stop))
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield the function of every block, with the number of its first sample."""
@@ -168,35 +156,26 @@ class Blocks:
             yield start, part
             if self._is_foreign:  # a device computes asynchronously anyway
                 continue
-            results = part
-            if not isinstance(part, tuple):
-                results = (part,)
-
+            results = part if isinstance(part, tuple) else (part,)
             n_bytes = sum(int(each.nbytes) for each in results)
-            n_waiting = waiting_bytes // max(1, n_bytes)
-            threads = min(n_threads(), most_threads, n_waiting)
+            threads = min(n_threads(), most_threads, waiting_bytes // max(1, n_bytes))
             if threads > 1:
                 with one_thread():
                     yield from _map_together(blocks, function, threads)
 
     def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; a file is read in slices around them."""
-        if len(rows) == 0:
-            return self._read(name, slice(0, 0))
-        first = int(rows[0])
-        if rows[-1] == first + len(rows) - 1:
-            read = slice(first, first + len(rows))
-            return self._read(name, read)  # not copied
+        first = int(rows[0]) if len(rows) else 0
+        if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
+            return self._read(name, slice(first, first + len(rows)))  # not copied
         if name not in self._files:
             return self._read(name, rows)
 
         parts = []
         breaks = np.flatnonzero(np.diff(rows // self._height)) + 1
         for some in np.split(rows, breaks):
-            first = int(some[0])
-            span = slice(first, int(some[-1]) + 1)
-            between = self._read(name, span)
-            parts.append(between[some - first])
+            between = self._read(name, slice(int(some[0]), int(some[-1]) + 1))
+            parts.append(between[some - some[0]])
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
@@ -220,14 +199,10 @@ class Blocks:
 
     def _choose_height(self, first: Any) -> int:
         """Return how many samples a block has: few for the cache, but whole chunks."""
-        widths = map(row_width, self._tables.values())
-        width = max(1, sum(widths))
+        width = max(1, sum(map(row_width, self._tables.values())))
         size = device_bytes(first)
-        most = MOST_DEVICE_ROWS
-        if size is None:
-            size = BLOCK_BYTES
-            most = MOST_ROWS
-        height = int(np.clip(size // (8 * width), FEWEST_ROWS, most))
+        most = MOST_DEVICE_ROWS if size else MOST_ROWS
+        height = int(np.clip((size or BLOCK_BYTES) // (8 * width), FEWEST_ROWS, most))
         chunks = [getattr(table, "chunks", None) for table in self._tables.values()]
         step = max(int(np.max(each[0])) if each else 1 for each in chunks)
         if step <= height:
@@ -236,9 +211,7 @@ class Blocks:
         # Blocks of files are whole chunks, to read none twice, unless a chunk is larger
         # than this.
         chunk_bytes = 32 << 20
-        if 8 * step * width <= chunk_bytes:
-            return step
-        return height
+        return step if 8 * step * width <= chunk_bytes else height
 
 
 def _map_together(
@@ -268,9 +241,7 @@ def _map_together(
 def device_bytes(like: Any) -> int | None:
     """Return how many bytes to compute with at a time on a device, None on the host."""
     free = free_bytes(like)
-    if free is None:
-        return None
-    return min(DEVICE_BYTES, int(DEVICE_SHARE * free))
+    return None if free is None else min(DEVICE_BYTES, int(DEVICE_SHARE * free))
 
 
 def add(total: Any, part: Any) -> Any:
@@ -278,27 +249,22 @@ def add(total: Any, part: Any) -> Any:
     if total is None:
         return part
     if isinstance(total, tuple):
-        pairs = zip(total, part, strict=True)
-        return tuple(a + b for a, b in pairs)
+        return tuple(a + b for a, b in zip(total, part, strict=True))
     return total + part
 
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, and name the view and the first sample."""
-    if np.ndim(samples) == 0:
-        numbers = samples + np.arange(block.n_rows)
-    else:
-        numbers = np.asarray(samples)
+    numbers = np.asarray(samples)
+    if numbers.ndim == 0:
+        numbers = numbers + np.arange(block.n_rows)
 
     for name, rows in block.items():
         finite = finite_rows(rows)
         if bool(namespace(finite).all(finite)):
             continue
         index = block.index(name)
-        own = numbers
-        if index is not None:
-            own = numbers[index]
-
+        own = numbers if index is None else numbers[index]
         bad = own[~to_host(finite, None)]
         raise ValueError(
             f"View {name!r} has entries that are not finite in {len(bad)} of "
@@ -313,8 +279,7 @@ def fingerprint(view: Any) -> str | None:
     if memory_map(view) is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
-    row_bytes = max(1, view[:1].nbytes)
-    height = max(1, BLOCK_BYTES // row_bytes)
+    height = max(1, BLOCK_BYTES // max(1, view[:1].nbytes))
     for rows in ranges(view.shape[0], height):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()

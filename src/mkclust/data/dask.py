@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,10 @@ class DaskBlocks(Blocks):
         self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
     ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        complete = [
-            each for each in self._tables.values() if each.shape[0] == self.n_samples
-        ]
-        n_whole = self.n_samples // _ROWS
-        left = self.n_samples % _ROWS
-        heights = [_ROWS] * n_whole + [left]
-        if complete:
-            chunks = (table.chunks[0] for table in complete)
-            heights = min(chunks, key=max)
+        tables = self._tables.values()
+        complete = [t.chunks[0] for t in tables if t.shape[0] == self.n_samples]
+        n_whole, left = divmod(self.n_samples, _ROWS)
+        heights = min(complete, key=max, default=[_ROWS] * n_whole + [left])
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
@@ -41,8 +37,7 @@ class DaskBlocks(Blocks):
             ends = self._starts
             if observed is not None:
                 ends = np.append(0, self._ranks[:, number] + 1)[ends]
-            steps = tuple(np.diff(ends).tolist())
-            cut = table.rechunk({0: steps, 1: -1})
+            cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
     def total(self, function: BlockFunction) -> Any:
@@ -74,11 +69,10 @@ class DaskBlocks(Blocks):
         """
         import dask.array as da
 
-        heights = np.diff(self._starts).tolist()
         tasks = self._tasks(function, _concatenated)
-        shape, dtype = example.shape[1:], example.dtype
+        heights = np.diff(self._starts).tolist()
         parts = [
-            da.from_delayed(task, (height, *shape), dtype)
+            da.from_delayed(task, (height, *example.shape[1:]), example.dtype)
             for task, height in zip(tasks, heights, strict=True)
         ]
         return da.concatenate(parts)
@@ -96,13 +90,8 @@ class DaskBlocks(Blocks):
         shared = dask.delayed((function, combine), pure=False)
         task = dask.delayed(_compute_chunk)
         tasks = []
-        starts = self._starts[:-1].tolist()
-        for number, start in enumerate(starts):
-            stop = int(self._starts[number + 1])
-            observed = None
-            if self.observed is not None:
-                observed = self.observed[start:stop]
-
+        for number, (start, stop) in enumerate(pairwise(self._starts.tolist())):
+            observed = None if self.observed is None else self.observed[start:stop]
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
@@ -122,18 +111,16 @@ def _compute_chunk(
     rows: tuple[int, int, int],
 ) -> Any:
     """Return the combined results of the blocks of one chunk, checked for its rows."""
-    (function, combine), (start, stop, height) = shared, rows
-    tables = dict(zip(names, chunks, strict=True))
-    if observed is None:
-        counts = np.full(len(names), stop - start)
-    else:
-        counts = observed.sum(axis=0)
-
-    for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
-        if chunk.shape[0] != count:
+    function, combine = shared
+    start, stop, height = rows
+    counts = [stop - start] * len(names)
+    if observed is not None:
+        counts = observed.sum(axis=0).tolist()
+    for name, chunk, n_rows in zip(names, chunks, counts, strict=True):
+        if chunk.shape[0] != n_rows:
             raise ValueError(
                 f"View {name!r} has other chunk sizes: call compute_chunk_sizes()."
             )
-    blocks = Blocks(tables, observed, height)
+    blocks = Blocks(dict(zip(names, chunks, strict=True)), observed, height)
     results = (function(block, start + first) for first, block in blocks)
     return combine(results)

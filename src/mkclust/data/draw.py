@@ -21,46 +21,35 @@ def draw_samples(
     They are drawn by their ids, or by their numbers in all views, whose order does not
     matter: fewer samples are the first of more. Equal samples are drawn independently.
     """
-    if ids is not None:
-        keys = hash_ids(ids)
+    if ids is None:
+        keys = blocks.map(_hash_block)
     else:
-        keys = blocks.map(hash_block)
+        keys = pd.util.hash_array(np.array([*map(str, ids)], dtype=object))
 
-    order = np.argsort(_apart(keys), kind="stable")
+    # Equal ones become different.
+    ranks = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
+    order = np.argsort(_mixed(keys + ranks * _STEP), kind="stable")
     return order[:count]
 
 
-def hash_ids(ids: np.ndarray) -> np.ndarray:
-    """Return a word for every id."""
-    texts = [str(each) for each in ids]
-    return pd.util.hash_array(np.array(texts, dtype=object))
-
-
-def hash_block(block: Block, start: int = 0) -> np.ndarray:
+def _hash_block(block: Block, start: int = 0) -> np.ndarray:
     """Return a word for every sample of a block, the same for the same numbers."""
     keys = np.zeros(block.n_rows, np.uint64)
     for name, rows in block.items():
         index = block.index(name)
-        own = hash_rows(rows)
-        if index is None:
-            keys += own
-        else:
-            keys[index] += own
+        keys[slice(None) if index is None else index] += _hash_rows(rows)
     return _mixed(keys)
 
 
-def hash_rows(rows: Any) -> np.ndarray:
+def _hash_rows(rows: Any) -> np.ndarray:
     """Return a word for every row; those of all zeros are zero."""
     if issparse(rows):
         words = _words(rows.data, rows.indices)
-        running = np.cumsum(words, dtype=np.uint64)
-        sums = np.append(np.uint64(0), running)
-        ends = rows.indptr[1:]
-        starts = rows.indptr[:-1]
-        return sums[ends] - sums[starts]
+        sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     numbers = to_host(rows)
-    columns = np.arange(numbers.shape[1])
-    return _words(numbers, columns).sum(axis=1, dtype=np.uint64)
+    words = _words(numbers, np.arange(numbers.shape[1]))
+    return words.sum(axis=1, dtype=np.uint64)
 
 
 def _words(numbers: Any, columns: np.ndarray) -> np.ndarray:
@@ -77,19 +66,3 @@ def _mixed(words: np.ndarray) -> np.ndarray:
     words *= _STEP
     words ^= words >> np.uint64(29)
     return words
-
-
-def _apart(keys: np.ndarray) -> np.ndarray:
-    """Return keys in which equal ones have become different."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    differs = ordered[1:] != ordered[:-1]
-    is_new = np.append(True, differs)
-    starts = np.flatnonzero(is_new)
-    ranks = np.arange(len(keys)) - np.repeat(
-        starts, np.diff(np.append(starts, len(keys)))
-    )
-    apart = np.empty_like(keys)
-    numbers = ranks.astype(np.uint64) * _STEP
-    apart[order] = _mixed(ordered + numbers)
-    return apart
