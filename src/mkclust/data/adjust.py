@@ -110,7 +110,7 @@ def adjust_samples(
         after = ((centered - own @ slopes[name]) ** 2).sum(axis=0)
         varying = before > 0
         gone = 1 - after[varying] / before[varying]
-        shares[name] = float(gone.mean()) if varying.any() else 0.0
+        shares[name] = float(gone.sum() / max(len(gone), 1))
 
     found = Adjustment(
         names=tuple(map(str, frame.columns)),

@@ -49,11 +49,10 @@ class Block(dict[str, Array]):
             self.observed = None
 
     def index(self, name: str) -> np.ndarray | None:
-        """Return which of the samples a view has, sorted; None if all."""
+        """Return which of the samples a view has, sorted; None if all have all."""
         if self.observed is None:
             return None
-        index = np.flatnonzero(self.observed[:, list(self).index(name)])
-        return index if len(index) < self.n_rows else None
+        return np.flatnonzero(self.observed[:, list(self).index(name)])
 
     def part(self, rows: slice) -> "Block":
         """Return the samples of a slice."""
@@ -165,7 +164,7 @@ class Blocks:
 
     def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; a file is read in slices around them."""
-        first = int(rows[0]) if len(rows) else 0
+        first = int(next(iter(rows), 0))
         if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
             return self._read(name, slice(first, first + len(rows)))  # not copied
         if name not in self._files:
@@ -201,8 +200,11 @@ class Blocks:
         """Return how many samples a block has: few for the cache, but whole chunks."""
         width = max(1, sum(map(row_width, self._tables.values())))
         size = device_bytes(first)
-        most = MOST_DEVICE_ROWS if size else MOST_ROWS
-        height = int(np.clip((size or BLOCK_BYTES) // (8 * width), FEWEST_ROWS, most))
+        most = MOST_DEVICE_ROWS
+        if size is None:
+            size = BLOCK_BYTES
+            most = MOST_ROWS
+        height = int(np.clip(size // (8 * width), FEWEST_ROWS, most))
         chunks = [getattr(table, "chunks", None) for table in self._tables.values()]
         step = max(int(np.max(each[0])) if each else 1 for each in chunks)
         if step <= height:
@@ -211,7 +213,9 @@ class Blocks:
         # Blocks of files are whole chunks, to read none twice, unless a chunk is larger
         # than this.
         chunk_bytes = 32 << 20
-        return step if 8 * step * width <= chunk_bytes else height
+        if 8 * step * width <= chunk_bytes:
+            return step
+        return height
 
 
 def _map_together(
@@ -238,10 +242,26 @@ def _map_together(
             yield first, future.result()
 
 
+def some_of(values: Any, index: Any) -> Any:
+    """Return some entries of an array, None of None."""
+    if values is None:
+        return None
+    return values[index]
+
+
+def opposite(mask: np.ndarray | None) -> np.ndarray | None:
+    """Return the opposite of a mask: observed and missing samples, None of none."""
+    if mask is None:
+        return None
+    return ~mask
+
+
 def device_bytes(like: Any) -> int | None:
     """Return how many bytes to compute with at a time on a device, None on the host."""
     free = free_bytes(like)
-    return None if free is None else min(DEVICE_BYTES, int(DEVICE_SHARE * free))
+    if free is None:
+        return None
+    return min(DEVICE_BYTES, int(DEVICE_SHARE * free))
 
 
 def add(total: Any, part: Any) -> Any:
@@ -264,7 +284,9 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
         if bool(namespace(finite).all(finite)):
             continue
         index = block.index(name)
-        own = numbers if index is None else numbers[index]
+        own = numbers
+        if index is not None:
+            own = numbers[index]
         bad = own[~to_host(finite, None)]
         raise ValueError(
             f"View {name!r} has entries that are not finite in {len(bad)} of "

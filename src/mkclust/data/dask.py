@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
+from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add, some_of
 from mkclust.data.check import as_floats
 from mkclust.types import Array
 
@@ -26,8 +26,8 @@ class DaskBlocks(Blocks):
         self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
     ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        tables = self._tables.values()
-        complete = [t.chunks[0] for t in tables if t.shape[0] == self.n_samples]
+        views = self._tables.values()
+        complete = [v.chunks[0] for v in views if v.shape[0] == self.n_samples]
         n_whole, left = divmod(self.n_samples, _ROWS)
         heights = min(complete, key=max, default=[_ROWS] * n_whole + [left])
         # Filters leave chunks without rows.
@@ -91,7 +91,7 @@ class DaskBlocks(Blocks):
         task = dask.delayed(_compute_chunk)
         tasks = []
         for number, (start, stop) in enumerate(pairwise(self._starts.tolist())):
-            observed = None if self.observed is None else self.observed[start:stop]
+            observed = some_of(self.observed, slice(start, stop))
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))

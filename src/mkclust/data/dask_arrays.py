@@ -18,11 +18,17 @@ class MappedTable:
         self.shape = mapped.shape
         self.dtype = mapped.dtype
         self.ndim = 2
-        self._order: Any = "C" if mapped.flags.c_contiguous else "F"
-        self._place: Any = (str(mapped.filename), self.dtype, "r", mapped.offset)
+        self._layout: dict[str, Any] = {
+            "dtype": mapped.dtype,
+            "mode": "r",
+            "offset": mapped.offset,
+            "shape": mapped.shape,
+            "order": "FC"[mapped.flags.c_contiguous],
+        }
+        self._path = str(mapped.filename)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return np.array(np.memmap(*self._place, self.shape, self._order)[key])
+        return np.array(np.memmap(self._path, **self._layout)[key])
 
 
 def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,5 +79,7 @@ def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
                     "dask arrays hold numbers: turn them into numbers, or drop them"
                 )
             values = check_view(values, title)
-        found[name] = MappedTable(values) if isinstance(values, np.memmap) else values
+        if isinstance(values, np.memmap):
+            values = MappedTable(values)
+        found[name] = values
     return found

@@ -36,8 +36,10 @@ def _hash_block(block: Block, start: int = 0) -> np.ndarray:
     """Return a word for every sample of a block, the same for the same numbers."""
     keys = np.zeros(block.n_rows, np.uint64)
     for name, rows in block.items():
-        index = block.index(name)
-        keys[slice(None) if index is None else index] += _hash_rows(rows)
+        index: Any = block.index(name)
+        if index is None:
+            index = slice(None)
+        keys[index] += _hash_rows(rows)
     return _mixed(keys)
 
 

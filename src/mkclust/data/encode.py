@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from mkclust.data.blocks import some_of
 from mkclust.data.check import check_view, in_memory, n_dims, n_rows
 from mkclust.data.no_features import is_own_column, outcome_columns
 from mkclust.data.tables import Column, Table, are_codes, are_numbers, read_column
@@ -44,11 +45,11 @@ def table_of(view: str) -> str:
 
 
 class EncodedView(NamedTuple):
-    """A view of numbers, with the names of its columns, if any, and a note."""
+    """A view of numbers, with the names of its columns, if all are text, and a note."""
 
     name: str
     array: Any
-    columns: list[str] | None
+    columns: list[str]
     note: str
 
 
@@ -123,9 +124,10 @@ class TableEncoder:
             array = self._impute(numbers, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
             columns = numbers.columns or []
-            are_text = all(isinstance(column, str) for column in columns)
+            if not all(isinstance(column, str) for column in columns):
+                columns = []
             note = f"{name}: {n_samples}, {count(int(array.shape[1]), 'column')}"
-            yield EncodedView(name, array, columns if are_text else [], note)
+            yield EncodedView(name, array, columns, note)
 
         if self.levels:
             view = self.parts(name)[-1]
@@ -142,7 +144,9 @@ class TableEncoder:
 
     def only_numbers(self, table: Table) -> Table:
         """Return the columns of a table that hold numbers."""
-        return table if self.numbers is None else table.take_columns(self.numbers)
+        if self.numbers is None:
+            return table
+        return table.take_columns(self.numbers)
 
     def _impute(self, table: Table, title: str, is_new: bool) -> Any:
         """Return the numbers of a table, empty cells filled with medians if asked."""
@@ -237,7 +241,7 @@ def encode_tables(
         raise ValueError(
             f"two views have one name, for categories have a view: {names}"
         )
-    return views, None if missing is None else missing[:, places]
+    return views, some_of(missing, (slice(None), places))
 
 
 def fit_encoders(
@@ -365,8 +369,10 @@ def _warn_of_columns(table: Table, known: np.ndarray, title: str) -> None:
     """Warn of columns of new rows that the fit did not have, but for outcomes."""
     unknown = set(range(table.values.shape[1])).difference(known)
     names = [table.columns[place] for place in sorted(unknown) if table.columns]
-    outcomes = outcome_columns(table.values) if table.is_frame else []
-    others = [c for c in names if c not in outcomes and not is_own_column(c)]
+    others = [name for name in names if not is_own_column(name)]
+    if table.is_frame:
+        outcomes = outcome_columns(table.values)
+        others = [name for name in others if name not in outcomes]
     if others:
         listed = join_words(map(repr, others))
         warn(f"{title} has the columns {listed}, which the fit did not have: left out.")

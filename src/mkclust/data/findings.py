@@ -363,8 +363,9 @@ class _Search:
             cells = values.iloc[:, place]
             known = cells.mask(cells.isin(marks), None)
             numbers = pd.to_numeric(known, errors="coerce")
-            is_numeric = numbers.notna().equals(known.notna())
-            values.isetitem(place, numbers if is_numeric else known)
+            if numbers.notna().equals(known.notna()):
+                known = numbers
+            values.isetitem(place, known)
         self._keep(name, values)
 
     def _keep(self, name: str, frame: pd.DataFrame) -> None:
@@ -503,4 +504,6 @@ def _holds_ids(column: pd.Series, ids: Any) -> bool:
 def _named_counts(marks: pd.DataFrame) -> str:
     """Return how many cells of which columns are marked, nothing if none is."""
     found = [f"{name!r}: {n}" for name, n in marks.sum().items() if n]
-    return f"{count(len(found), 'column')} ({join_words(found)})" if found else ""
+    if not found:
+        return ""
+    return f"{count(len(found), 'column')} ({join_words(found)})"

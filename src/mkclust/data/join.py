@@ -255,8 +255,9 @@ def _columns_like_rows(table: Table, label: str) -> Table:
     order = align([frame.index, frame.columns], labels).rows[1]
     if order is not None:
         frame = frame.iloc[:, order]
-    is_named = order is not None or has_ids(frame.index)
-    return Table(frame, frame.index if is_named else frame.columns)
+    if order is not None or has_ids(frame.index):
+        return Table(frame, frame.index)
+    return Table(frame, frame.columns)
 
 
 def _common(pairs: Sequence[tuple[Any, str]]) -> Any:

@@ -86,29 +86,28 @@ def cut_missing(
     `observed` says. New samples (`is_new`) may all lack a view, and the columns of
     their kernels are not samples.
     """
-    who = "kernel" if is_kernels else "view"
-    lengths = [n_rows(part) for part in parts.values()]
-    if observed is None and absent is None and len(set(lengths)) > 1:
+    who = "view"
+    if is_kernels:
+        who = "kernel"
+    lengths = {n_rows(part) for part in parts.values()}
+    if observed is None and absent is None and len(lengths) > 1:
         return dict(parts), None  # refused elsewhere
 
-    missing = np.zeros((lengths[0], len(parts)), bool) if absent is None else absent
-    if observed is not None:
-        missing = read_mask(observed, list(parts), index)
-    held = np.ones_like(missing) if absent is None else ~absent
-    if held.shape != missing.shape:
-        raise ValueError(
-            f"observed has {len(missing):,} rows for {len(held):,} samples"
-        )
-    missing = missing | ~held
-
+    absent, missing = _masks(parts, absent, observed, index)
     are_samples = is_kernels and not is_new
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
         samples = _samples_of(
-            part, held[:, place], ~missing[:, place], f"{who.capitalize()} {name!r}"
+            part,
+            ~absent[:, place],
+            ~missing[:, place],
+            f"{who.capitalize()} {name!r}",
         )
         if len(parts) > 1:
-            is_empty = _empty_samples(part) if are_samples else _empty_rows(part, name)
+            if are_samples:
+                is_empty = _empty_samples(part)
+            else:
+                is_empty = _empty_rows(part, name)
             missing[samples[is_empty], place] = True
 
         lacks = missing[samples, place]
@@ -118,20 +117,50 @@ def cut_missing(
             if not is_kernels and _has_pairs(part, lacks, observed is not None):
                 found[name] = take_columns(found[name], rows)
 
-    ids = index if has_ids(index) else np.arange(len(missing))
+    if not missing.any():
+        return found, None
+    _refuse_gaps(list(parts), missing, index, who, is_new)
+    return found, missing
+
+
+def _masks(
+    parts: Mapping[str, Any], absent: np.ndarray | None, observed: Any, index: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which samples each part lacks after a join, and which are missing."""
+    missing = absent
+    if observed is not None:
+        missing = read_mask(observed, list(parts), index)
+    if missing is None:
+        n_samples = n_rows(next(iter(parts.values())))
+        missing = np.zeros((n_samples, len(parts)), bool)
+    if absent is None:
+        absent = np.zeros_like(missing)
+    if len(absent) != len(missing):
+        raise ValueError(
+            f"observed has {len(missing):,} rows for {len(absent):,} samples"
+        )
+    return absent, missing | absent
+
+
+def _refuse_gaps(
+    names: list[str], missing: np.ndarray, index: Any, who: str, is_new: bool
+) -> None:
+    """Refuse samples of no view or kernel, and these without samples in a fit."""
+    ids = np.arange(len(missing))
+    if has_ids(index):
+        ids = index
     unseen = ids[missing.all(axis=1)].tolist()
     if unseen:
         raise ValueError(
             f"{count(len(unseen), 'sample')} missing from every {who}: "
             f"{join_words(map(repr, unseen))}. Drop them."
         )
-    empty = [n for n, lacks in zip(parts, missing.T, strict=True) if lacks.all()]
-    if empty and not is_new and len(missing):
+    empty = [n for n, lacks in zip(names, missing.T, strict=True) if lacks.all()]
+    if empty and not is_new:
         raise ValueError(
             f"{who.capitalize()} {join_words(map(repr, empty))} has no sample: leave "
             "it out."
         )
-    return found, missing if missing.any() else None
 
 
 def _samples_of(
@@ -209,8 +238,12 @@ def zero_samples(kernel: Any) -> np.ndarray | None:
         return None
     if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
         return None
-    zero = zero_rows(kernel.tocsr() if is_sparse(kernel) else kernel)
-    return zero if zero.any() else None
+    if is_sparse(kernel):
+        kernel = kernel.tocsr()
+    zero = zero_rows(kernel)
+    if zero.any():
+        return zero
+    return None
 
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
@@ -246,8 +279,9 @@ def _mask_by_ids(column: Any, index: Any, label: str) -> np.ndarray:
     mask = _as_truth(column)
     if own is None or not (has_ids(own) or has_ids(index)):
         return mask
-    samples = len(own) if index is None else index
-    return mask[match_rows(own, samples, label, "the samples", every=True)]
+    if index is None:
+        index = len(own)
+    return mask[match_rows(own, index, label, "the samples", every=True)]
 
 
 def _as_truth(values: Any) -> np.ndarray:

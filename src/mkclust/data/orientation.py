@@ -65,8 +65,9 @@ def turn(table: Table) -> Table:
 
 def _sides_of(table: Table) -> _Sides:
     """Return what the rows and the columns of a table are called."""
-    is_named = has_ids(table.index) and table.index.nlevels == 1
-    rows = frozenset(map(str, table.index if is_named else ()))
+    rows = frozenset[str]()
+    if has_ids(table.index) and table.index.nlevels == 1:
+        rows = frozenset(map(str, table.index))
     header = frozenset(map(str, table.columns or ()))
     n_rows, n_columns = table.values.shape
     return _Sides(rows, header, (int(n_rows), int(n_columns)))
@@ -106,9 +107,9 @@ def _turned_by_shape(sides: Mapping[str, _Sides]) -> list[Turned]:
     """Return a table without ids with as many columns as the others have rows."""
     for name, own in sides.items():
         n_rows, n_columns = own.shape
-        heights = {
+        others = {
             each.shape[0]: other for other, each in sides.items() if other != name
         }
-        if n_rows != n_columns and set(heights) == {n_columns}:
-            return [Turned(name, heights[n_columns], is_certain=False)]
+        if n_rows != n_columns and set(others) == {n_columns}:
+            return [Turned(name, others[n_columns], is_certain=False)]
     return []

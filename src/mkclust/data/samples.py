@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from mkclust.data.blocks import Block, Blocks
+from mkclust.data.blocks import Block, Blocks, opposite, some_of
 from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
@@ -142,9 +142,9 @@ class Samples:
         return replace(
             self,
             parts=tuple(block[name] for name in self.names),
-            missing=None if block.observed is None else ~block.observed,
-            ids=_some(self.ids, numbers),
-            groups=_some(self.groups, numbers),
+            missing=opposite(block.observed),
+            ids=some_of(self.ids, numbers),
+            groups=some_of(self.groups, numbers),
         )
 
     @property
@@ -161,14 +161,14 @@ class Samples:
             self,
             names=tuple(names),
             parts=tuple(self.parts[place] for place in places),
-            missing=_some(self.missing, (slice(None), places)),
+            missing=some_of(self.missing, (slice(None), places)),
         )
 
     def take(self, numbers: np.ndarray) -> "Samples":
         """Return some samples by their indices; kernels lose rows and columns."""
         numbers = np.asarray(numbers)
         places = [numbers] * len(self.parts)
-        missing = _some(self.missing, numbers)
+        missing = some_of(self.missing, numbers)
         if self.missing is not None:
             ranks = (~self.missing).cumsum(axis=0) - 1
             pairs = zip(ranks[numbers].T, missing.T, strict=True)
@@ -181,9 +181,9 @@ class Samples:
                 for part, rows in zip(self.parts, places, strict=True)
             ),
             missing=missing,
-            ids=_some(self.ids, numbers),
-            groups=_some(self.groups, numbers),
-            covariates=_some(self.covariates, numbers),
+            ids=some_of(self.ids, numbers),
+            groups=some_of(self.groups, numbers),
+            covariates=some_of(self.covariates, numbers),
         )
 
     def computed(self) -> "Samples":
@@ -197,11 +197,6 @@ class Samples:
         """Return the same samples in groups, as `read_groups` takes them."""
         index = self.n_samples if self.index is None else self.index
         return replace(self, groups=read_groups(groups, index, whose="the samples"))
-
-
-def _some(values: Any, index: Any) -> Any:
-    """Return some entries of an array, None of None."""
-    return None if values is None else values[index]
 
 
 def read_samples(
@@ -351,8 +346,7 @@ def _listed(X: Any, cross: bool) -> Sequence[Any]:
     is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
     if len(shape) == 3 and shape[0] and not is_last:
         return single_kernels(X)
-    refusal = ValueError if shape or isinstance(X, list | tuple) else TypeError
-    raise refusal(
+    raise ValueError(
         f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one "
         "kernel K, np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an array "
         "of shape (m, n, n), or a list or dict of n x n matrices"
@@ -526,9 +520,10 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     samples = read_views(X)
-    observed = None if samples.missing is None else ~samples.missing
-    kind = DaskBlocks if samples.is_lazy else Blocks
-    return kind(samples.by_name, observed, block_rows)
+    observed = opposite(samples.missing)
+    if samples.is_lazy:
+        return DaskBlocks(samples.by_name, observed, block_rows)
+    return Blocks(samples.by_name, observed, block_rows)
 
 
 def _ordered_by_ids(

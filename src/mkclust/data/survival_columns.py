@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -107,12 +108,8 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
         return None
 
     marks = np.array([*happened, np.nan], dtype=float)
-    meaning = join_words(
-        label for label, is_event in zip(labels, happened, strict=True) if is_event
-    )
-    is_known = np.isfinite(codes)
-    places = np.where(is_known, codes, -1).astype(int)
-    return Events(marks[places], meaning)
+    places = np.where(np.isnan(codes), -1, codes).astype(int)
+    return Events(marks[places], join_words(compress(labels, happened)))
 
 
 def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
@@ -123,10 +120,7 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
     ['event', 'no event', 'unclear']
     """
     words = _words(name)
-    negated = not {"no", "not", "non", "without"}.isdisjoint(words)
-
-    last = words[-1]
-    if last == "event" and not negated:
+    if words[-1] == "event" and {"no", "not", "non", "without"}.isdisjoint(words):
         return "event"
     if not UNCLEAR.isdisjoint(words):
         return "unclear"
@@ -140,7 +134,6 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
 def is_unclear(name: str, values: Float, levels: Sequence[str]) -> bool:
     """Return whether a column may hold events or their opposite."""
     is_known = read_events(values, levels, name) is not None
-
     return not is_known and read_events(values, levels) is not None
 
 
@@ -200,21 +193,15 @@ class SurvivalName(NamedTuple):
     @property
     def is_bare(self) -> bool:
         """Whether it names an endpoint only, which may be a time or an event."""
-        is_either = self.is_time or self.is_event
-        return not is_either and self.endpoint in ENDPOINTS
+        return self.endpoint in ENDPOINTS and not (self.is_time or self.is_event)
 
 
 def read_name(name: str) -> SurvivalName:
     """Return what the name of a column says of survival."""
     words = _words(name)
-
     is_time = not TIMES.isdisjoint(words)
     is_event = not EVENTS.isdisjoint(words)
-
-    kind = EVENTS
-    if is_time:
-        kind = TIMES
-
+    kind = TIMES if is_time else EVENTS
     rest = "_".join(word for word in words if word not in kind)
     return SurvivalName(is_time, is_event, ENDPOINT_OF.get(rest, rest))
 

@@ -84,8 +84,9 @@ def as_table(thing: Any, title: str) -> Table:
     if not hasattr(thing, "shape"):
         thing = np.asarray(thing)
     if isinstance(thing, np.ma.MaskedArray):
-        dtype = thing.dtype if thing.dtype.kind == "f" else np.float64
-        thing = np.ma.filled(thing.astype(dtype), np.nan)
+        if thing.dtype.kind != "f":
+            thing = thing.astype(np.float64)
+        thing = np.ma.filled(thing, np.nan)
     return Table(thing)
 
 
@@ -99,7 +100,11 @@ def _table_of_anndata(data: Any, title: str) -> Table:
         data = data.to_memory()
     if data.X is None:
         raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
-    matrix = data.X.tocsr() if issparse(data.X) else np.asarray(data.X)
+    matrix = data.X
+    if issparse(matrix):
+        matrix = matrix.tocsr()
+    else:
+        matrix = np.asarray(matrix)
     return Table(matrix, data.obs_names, list(data.var_names))
 
 
@@ -229,7 +234,9 @@ class Column:
     def words(self) -> list[str]:
         """The cells of mostly numbers that are not, as text."""
         others = [str(value) for value in self.known if not is_number(value, ".,")]
-        return others if len(others) <= len(self.known) / 2 else []
+        if len(others) > len(self.known) / 2:
+            return []
+        return others
 
     @property
     def unknown(self) -> list[str]:
