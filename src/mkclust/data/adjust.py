@@ -47,7 +47,8 @@ class Adjustment:
         for name, part in samples.by_name.items():
             if name in self.slopes:
                 rows = covariates[samples.observed[name]] - self.means
-                part = np.asarray(part, dtype=float) - rows @ self.slopes[name]
+                expected = rows @ self.slopes[name]
+                part = np.asarray(part, dtype=float) - expected
             parts.append(part)
         return replace(
             samples, parts=tuple(parts), adjustment=self, covariates=covariates
@@ -62,7 +63,9 @@ class Adjustment:
             for name, share in self.shares.items()
         ]
         if self.filled:
-            cells = join_words(f"{name}: {n}" for name, n in self.filled.items())
+            cells = join_words(
+                f"{name}: {n_empty}" for name, n_empty in self.filled.items()
+            )
             lines.append(
                 f"empty cells of covariates were filled by medians, or by the most "
                 f"frequent category ({cells})"
@@ -107,7 +110,8 @@ def adjust_samples(
         own = design - design.mean(axis=0)
         slopes[name] = np.linalg.lstsq(own, centered, rcond=None)[0]
         before = (centered**2).sum(axis=0)
-        after = ((centered - own @ slopes[name]) ** 2).sum(axis=0)
+        left = centered - own @ slopes[name]
+        after = (left**2).sum(axis=0)
         varying = before > 0
         gone = 1 - after[varying] / before[varying]
         shares[name] = float(gone.sum() / max(len(gone), 1))
@@ -208,7 +212,9 @@ def _refuse_unknown(read: Samples, encoder: TableEncoder) -> None:
 def _numeric(samples: Samples) -> list[str]:
     """Return the views of numbers: not those of the categories of tables."""
     encodings = samples.encodings.items()
-    of_levels = {each.parts(table)[-1] for table, each in encodings if each.levels}
+    of_levels = {
+        encoder.parts(table)[-1] for table, encoder in encodings if encoder.levels
+    }
     return [name for name in samples.names if name not in of_levels]
 
 

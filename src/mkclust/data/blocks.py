@@ -62,7 +62,7 @@ class Block(dict[str, Array]):
         firsts = has[: rows.start].sum(axis=0).tolist()
         ends = has[: rows.stop].sum(axis=0).tolist()
         spans = zip(self.items(), firsts, ends, strict=True)
-        parts = {name: view[first:end, :] for (name, view), first, end in spans}
+        parts = {name: table[first:end, :] for (name, table), first, end in spans}
         return Block(parts, rows.stop - rows.start, has[rows])
 
 
@@ -85,7 +85,8 @@ class Blocks:
         first = next(iter(self._tables.values()))
         self.names = tuple(self._tables)
         self.n_samples = int(first.shape[0])
-        self.n_features = tuple(int(t.shape[1]) for t in self._tables.values())
+        widths = (int(table.shape[1]) for table in self._tables.values())
+        self.n_features = tuple(widths)
         # Where the row of a sample is, (n_samples, n_views).
         self._ranks: Any = None
         if observed is not None:
@@ -99,7 +100,8 @@ class Blocks:
 
     def total(self, function: BlockFunction) -> Any:
         """Return the sum of a function over all blocks: an array, or several."""
-        return reduce(add, (part for _, part in self._results(function)), None)
+        parts = (part for _, part in self._results(function))
+        return reduce(add, parts, None)
 
     def map(self, function: BlockFunction) -> Array:
         """Return a function of all blocks, one row per sample."""
@@ -141,7 +143,8 @@ class Blocks:
     def __iter__(self) -> Iterator[tuple[int, Block]]:
         """Yield the blocks in order, with the number of the first sample of each."""
         for rows in ranges(self.n_samples, self._height):
-            yield rows.start, self.take(np.arange(rows.start, rows.stop))
+            indices = np.arange(rows.start, rows.stop)
+            yield rows.start, self.take(indices)
 
     def _results(self, function: BlockFunction) -> Iterator[tuple[int, Any]]:
         """Yield the function of every block, with the number of its first sample."""
@@ -155,9 +158,12 @@ class Blocks:
             yield start, part
             if self._is_foreign:  # a device computes asynchronously anyway
                 continue
-            results = part if isinstance(part, tuple) else (part,)
+            results = part
+            if not isinstance(part, tuple):
+                results = (part,)
             n_bytes = sum(int(each.nbytes) for each in results)
-            threads = min(n_threads(), most_threads, waiting_bytes // max(1, n_bytes))
+            n_waiting = waiting_bytes // max(1, n_bytes)
+            threads = min(n_threads(), most_threads, n_waiting)
             if threads > 1:
                 with one_thread():
                     yield from _map_together(blocks, function, threads)
@@ -173,8 +179,10 @@ class Blocks:
         parts = []
         breaks = np.flatnonzero(np.diff(rows // self._height)) + 1
         for some in np.split(rows, breaks):
-            between = self._read(name, slice(int(some[0]), int(some[-1]) + 1))
-            parts.append(between[some - some[0]])
+            first = int(some[0])
+            span = slice(first, int(some[-1]) + 1)
+            between = self._read(name, span)
+            parts.append(between[some - first])
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
@@ -198,7 +206,8 @@ class Blocks:
 
     def _choose_height(self, first: Any) -> int:
         """Return how many samples a block has: few for the cache, but whole chunks."""
-        width = max(1, sum(map(row_width, self._tables.values())))
+        widths = map(row_width, self._tables.values())
+        width = max(1, sum(widths))
         size = device_bytes(first)
         most = MOST_DEVICE_ROWS
         if size is None:
@@ -269,7 +278,8 @@ def add(total: Any, part: Any) -> Any:
     if total is None:
         return part
     if isinstance(total, tuple):
-        return tuple(a + b for a, b in zip(total, part, strict=True))
+        pairs = zip(total, part, strict=True)
+        return tuple(a + b for a, b in pairs)
     return total + part
 
 
@@ -301,7 +311,8 @@ def fingerprint(view: Any) -> str | None:
     if memory_map(view) is None:
         return None
     digest = hashlib.blake2b(digest_size=16)
-    height = max(1, BLOCK_BYTES // max(1, view[:1].nbytes))
+    row_bytes = max(1, view[:1].nbytes)
+    height = max(1, BLOCK_BYTES // row_bytes)
     for rows in ranges(view.shape[0], height):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()

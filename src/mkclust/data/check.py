@@ -78,8 +78,11 @@ def _are_equal(block: Array, other: Array) -> bool:
     if bool(xp.all(is_same)) or not xp.isdtype(block.dtype, "real floating"):
         return bool(xp.all(is_same))
 
-    sizes = xp.where(xp.isfinite(block), xp.abs(block), xp.zeros_like(block))
-    is_near = xp.abs(block - other) <= ROUNDING * xp.max(sizes)
+    is_finite = xp.isfinite(block)
+    zeros = xp.zeros_like(block)
+    sizes = xp.where(is_finite, xp.abs(block), zeros)
+    difference = xp.abs(block - other)
+    is_near = difference <= ROUNDING * xp.max(sizes)
     return bool(xp.all(is_same | is_near))
 
 

@@ -27,9 +27,10 @@ class DaskBlocks(Blocks):
     ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
         views = self._tables.values()
-        complete = [v.chunks[0] for v in views if v.shape[0] == self.n_samples]
+        complete = [view.chunks[0] for view in views if view.shape[0] == self.n_samples]
         n_whole, left = divmod(self.n_samples, _ROWS)
-        heights = min(complete, key=max, default=[_ROWS] * n_whole + [left])
+        by_default = [_ROWS] * n_whole + [left]
+        heights = min(complete, key=max, default=by_default)
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
@@ -37,7 +38,8 @@ class DaskBlocks(Blocks):
             ends = self._starts
             if observed is not None:
                 ends = np.append(0, self._ranks[:, number] + 1)[ends]
-            cut = table.rechunk({0: tuple(np.diff(ends).tolist()), 1: -1})
+            steps = tuple(np.diff(ends).tolist())
+            cut = table.rechunk({0: steps, 1: -1})
             self._chunks.append(cut.to_delayed().ravel().tolist())
 
     def total(self, function: BlockFunction) -> Any:

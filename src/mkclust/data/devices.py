@@ -73,7 +73,9 @@ def to_device(
     if any(isinstance(each, pd.DataFrame) for each in given.values()):
         named = read_views(X).by_name
 
-    parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
+    parts = {
+        key: _copy(part, like, name, title=f"{key!r}") for key, part in named.items()
+    }
     if len(parts) > len(given):  # categories are a view of their own
         return parts
     if given.get(TABLE) is X:

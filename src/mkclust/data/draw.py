@@ -24,7 +24,8 @@ def draw_samples(
     if ids is None:
         keys = blocks.map(_hash_block)
     else:
-        keys = pd.util.hash_array(np.array([*map(str, ids)], dtype=object))
+        texts = np.array([str(each) for each in ids], dtype=object)
+        keys = pd.util.hash_array(texts)
 
     # Equal ones become different.
     ranks = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
@@ -47,8 +48,11 @@ def _hash_rows(rows: Any) -> np.ndarray:
     """Return a word for every row; those of all zeros are zero."""
     if issparse(rows):
         words = _words(rows.data, rows.indices)
-        sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
-        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        running = np.cumsum(words, dtype=np.uint64)
+        sums = np.append(np.uint64(0), running)
+        ends = rows.indptr[1:]
+        starts = rows.indptr[:-1]
+        return sums[ends] - sums[starts]
     numbers = to_host(rows)
     words = _words(numbers, np.arange(numbers.shape[1]))
     return words.sum(axis=1, dtype=np.uint64)

@@ -198,7 +198,8 @@ class TableEncoder:
                     f"{count(len(unknown), 'new sample')} with values that the fit has "
                     f"not seen ({shown}), which count as different."
                 )
-            block = np.equal.outer(codes, np.arange(len(levels))).astype(np.float64)
+            every = np.arange(len(levels))
+            block = np.equal.outer(codes, every).astype(np.float64)
             block[column.missing] = np.nan
             if place in self.fill_levels:
                 fill = self.fill_levels[place]
@@ -273,7 +274,10 @@ def learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]
     if table.is_frame:  # genes of AnnData often have one name
         _refuse_duplicates(table, title)
     if names is not None and len(set(names)) == len(names):
-        plain = (n if isinstance(n, str | float | int) else key_of(n) for n in names)
+        plain = (
+            label if isinstance(label, str | float | int) else key_of(label)
+            for label in names
+        )
         encoder = replace(encoder, names=tuple(plain))
     if not table.is_frame:
         return encoder, []
@@ -360,7 +364,9 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
 def _columns(table: Table, places: Any) -> str:
     """Return how many of its columns some are, and their names."""
     names = table.columns
-    listed = [repr(names[p]) if names else f"column {p}" for p in places]
+    listed = [f"column {place}" for place in places]
+    if names:
+        listed = [repr(names[place]) for place in places]
     n_columns = count(table.values.shape[1], "column")
     return f"{len(listed):,} of {n_columns} ({join_words(listed)})"
 

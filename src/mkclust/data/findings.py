@@ -51,7 +51,10 @@ class Finding:
 
 def list_findings(findings: Collection[Finding], titles: Mapping[str, str]) -> str:
     """Return findings as the message of an error: one on one line, or a list."""
-    lines = [f"{titles[each.table]} {each.found}: {each.advice}" for each in findings]
+    lines = [
+        f"{titles[finding.table]} {finding.found}: {finding.advice}"
+        for finding in findings
+    ]
     if len(lines) == 1:
         return lines[0]
     return "\n- ".join([f"{len(lines)} things are in the way of a fit:", *lines])
@@ -191,7 +194,10 @@ class _Search:
                 )
 
         if reference is None:
-            sizes = {n: np.mean([*map(len, map(str, i))]) for n, i in indexes.items()}
+            sizes = {
+                name: np.mean([len(str(each)) for each in ids])
+                for name, ids in indexes.items()
+            }
             reference = min(sizes, key=lambda name: sizes[name])
         for name, index in indexes.items():
             if name != reference:
@@ -448,7 +454,8 @@ class _Search:
         """Note empty and infinite cells of tables in memory."""
         for name, table in self.tables.items():
             values = table.values
-            is_table = in_memory(values) and not issparse(values) and values.ndim == 2
+            is_dense = in_memory(values) and not issparse(values)
+            is_table = is_dense and values.ndim == 2
             if name in self.of_pairs or not is_table:
                 continue
 
@@ -503,7 +510,11 @@ def _holds_ids(column: pd.Series, ids: Any) -> bool:
 
 def _named_counts(marks: pd.DataFrame) -> str:
     """Return how many cells of which columns are marked, nothing if none is."""
-    found = [f"{name!r}: {n}" for name, n in marks.sum().items() if n]
+    found = [
+        f"{name!r}: {n_marked}"
+        for name, n_marked in marks.sum().items()
+        if n_marked > 0
+    ]
     if not found:
         return ""
     return f"{count(len(found), 'column')} ({join_words(found)})"

@@ -86,7 +86,9 @@ def align(
     if len(named) == 1 and not first.is_unique:
         return as_they_are  # there is nothing to pair
 
-    pairs = [(written_like(each, first), labels[p]) for p, each in named.items()]
+    pairs = [
+        (written_like(index, first), labels[place]) for place, index in named.items()
+    ]
     for pair in pairs:
         refuse_repeated(*pair)
     ids = _ids_of(first, pairs, join, is_new)
@@ -209,7 +211,11 @@ def training_columns(
     kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
     """Bring the columns of new samples' kernels to the order of training samples."""
-    frames = {p: K for p, K in enumerate(kernels) if isinstance(K, pd.DataFrame)}
+    frames = {
+        place: kernel
+        for place, kernel in enumerate(kernels)
+        if isinstance(kernel, pd.DataFrame)
+    }
     found = list(kernels)
     if training is None:
         headers = [K.columns for K in frames.values()]

@@ -68,7 +68,10 @@ def single_kernels(whole: Any) -> list[Any]:
     if isinstance(whole, np.ndarray) or is_foreign(whole):
         return [whole[p, ...] for p in range(whole.shape[0])]
     n_kernels, n, n_columns = whole.shape
-    return [RowSubset(whole, np.arange(n), n == n_columns, p) for p in range(n_kernels)]
+    return [
+        RowSubset(whole, np.arange(n), n == n_columns, place)
+        for place in range(n_kernels)
+    ]
 
 
 def cut_missing(
@@ -155,7 +158,7 @@ def _refuse_gaps(
             f"{count(len(unseen), 'sample')} missing from every {who}: "
             f"{join_words(map(repr, unseen))}. Drop them."
         )
-    empty = [n for n, lacks in zip(names, missing.T, strict=True) if lacks.all()]
+    empty = [name for name, lacks in zip(names, missing.T, strict=True) if lacks.all()]
     if empty and not is_new:
         raise ValueError(
             f"{who.capitalize()} {join_words(map(repr, empty))} has no sample: leave "

@@ -47,7 +47,11 @@ def only_features(
     Columns of some tables are samples, and so are no features; columns that the user
     has chosen by their names may be outcomes.
     """
-    frames = {n: t for n, t in tables.items() if t.is_frame and n not in of_samples}
+    frames = {
+        name: table
+        for name, table in tables.items()
+        if table.is_frame and name not in of_samples
+    }
     for name, table in frames.items():
         own = [column for column in table.values.columns if is_own_column(column)]
         if own:
@@ -114,7 +118,8 @@ def id_columns(frame: pd.DataFrame) -> list[Any]:
 def _all_differ(values: Float) -> np.ndarray:
     """Return which columns hold whole numbers that all differ."""
     steps = np.diff(np.sort(values, axis=0), axis=0)
-    return (values % 1 == 0).all(axis=0) & (steps >= 1).all(axis=0)
+    are_whole = (values % 1 == 0).all(axis=0)
+    return are_whole & (steps >= 1).all(axis=0)
 
 
 def leave_out_outcomes(

@@ -309,12 +309,17 @@ def read_kernels(
         return _cut(Samples("kernels", (), (X,)), observed, cross)
     if isinstance(X, Mapping):
         named = by_name(X)
-        labels = [f"kernel {p} ({name!r})" for p, name in enumerate(named)]
+        labels = [f"kernel {place} ({name!r})" for place, name in enumerate(named)]
     else:
-        named = {f"kernel {p}": K for p, K in enumerate(_listed(X, cross))}
+        named = {
+            f"kernel {place}": kernel for place, kernel in enumerate(_listed(X, cross))
+        }
         labels = list(named)
 
-    tables = [as_table(K, w) for K, w in zip(named.values(), labels, strict=True)]
+    tables = [
+        as_table(kernel, label)
+        for kernel, label in zip(named.values(), labels, strict=True)
+    ]
     are_square = [
         not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables
     ]
@@ -343,8 +348,9 @@ def _listed(X: Any, cross: bool) -> Sequence[Any]:
     if isinstance(X, list | tuple) and len(X):
         return X
     shape = tuple(getattr(X, "shape", ()))
-    is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
-    if len(shape) == 3 and shape[0] and not is_last:
+    is_stack = len(shape) == 3 and shape[0] > 0
+    is_last = is_stack and shape[0] == shape[1] != shape[2] and not cross
+    if is_stack and not is_last:
         return single_kernels(X)
     raise ValueError(
         f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one "

@@ -152,9 +152,11 @@ def split_columns(
     width = table.values.shape[1]
     names = table.columns
     labels = names or list(range(width))
-    places = {view: _places(view, each, names, width) for view, each in views.items()}
+    places = {
+        view: _places(view, choice, names, width) for view, choice in views.items()
+    }
     counts = Counter(place for each in places.values() for place in each)
-    repeated = [repr(labels[place]) for place, n in counts.items() if n > 1]
+    repeated = [repr(labels[place]) for place, n_views in counts.items() if n_views > 1]
     if repeated:
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
