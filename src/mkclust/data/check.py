@@ -224,7 +224,8 @@ def check_entries(
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
-        n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
+        n_nan = _count_by_column(array, xp.isnan)
+        n_infinite = _count_by_column(array, xp.isinf)
         n_bad = n_nan + n_infinite
         names = columns.get(name)
         bad = np.flatnonzero(n_bad).tolist()

@@ -26,8 +26,11 @@ class DaskBlocks(Blocks):
         self, tables: Mapping[str, Any], observed: Any = None, block_rows: Any = None
     ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
-        views = self._tables.values()
-        complete = [view.chunks[0] for view in views if view.shape[0] == self.n_samples]
+        complete = [
+            view.chunks[0]
+            for view in self._tables.values()
+            if view.shape[0] == self.n_samples
+        ]
         n_whole, left = divmod(self.n_samples, _ROWS)
         by_default = [_ROWS] * n_whole + [left]
         heights = min(complete, key=max, default=by_default)

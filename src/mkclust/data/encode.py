@@ -11,7 +11,15 @@ from scipy.sparse import issparse
 from mkclust.data.blocks import some_of
 from mkclust.data.check import check_view, in_memory, n_dims, n_rows
 from mkclust.data.no_features import is_own_column, outcome_columns
-from mkclust.data.tables import Column, Table, are_codes, are_numbers, read_column
+from mkclust.data.tables import (
+    Column,
+    Table,
+    Tables,
+    Titles,
+    are_codes,
+    are_numbers,
+    read_column,
+)
 from mkclust.exceptions import UnknownCellsWarning, warn
 from mkclust.index import has_ids, key_of, match_rows
 from mkclust.linalg.sparse_rows import stored_entries
@@ -223,8 +231,8 @@ class TableEncoder:
 
 
 def encode_tables(
-    tables: Mapping[str, Table],
-    titles: Mapping[str, str],
+    tables: Tables,
+    titles: Titles,
     encoders: Mapping[str, TableEncoder],
     missing: np.ndarray | None,
     is_new: bool,
@@ -246,7 +254,7 @@ def encode_tables(
 
 
 def fit_encoders(
-    tables: Mapping[str, Table], titles: Mapping[str, str], impute: str | None
+    tables: Tables, titles: Titles, impute: str | None
 ) -> dict[str, TableEncoder]:
     """Learn how to encode all tables, or name the columns that cannot be encoded."""
     learned: dict[str, TableEncoder] = {}

@@ -1,7 +1,7 @@
 """All that is in the way of a fit of tables, found at once, with a cure for each."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from mkclust.data.no_features import (
 )
 from mkclust.data.options import TableOptions
 from mkclust.data.orientation import turn, turned_tables
-from mkclust.data.tables import Column, Table, are_numbers, read_column
+from mkclust.data.tables import Column, Table, Tables, Titles, are_numbers, read_column
 from mkclust.exceptions import silence
 from mkclust.index import has_ids, shared_length, spelled_otherwise, written_like
 from mkclust.text import count, join_words
@@ -49,7 +49,7 @@ class Finding:
     stops: bool = True
 
 
-def list_findings(findings: Collection[Finding], titles: Mapping[str, str]) -> str:
+def list_findings(findings: Collection[Finding], titles: Titles) -> str:
     """Return findings as the message of an error: one on one line, or a list."""
     lines = [
         f"{titles[finding.table]} {finding.found}: {finding.advice}"
@@ -61,7 +61,7 @@ def list_findings(findings: Collection[Finding], titles: Mapping[str, str]) -> s
 
 
 def find_obstacles(
-    tables: Mapping[str, Table], options: TableOptions, of_pairs: Collection[str] = ()
+    tables: Tables, options: TableOptions, of_pairs: Collection[str] = ()
 ) -> list[Finding]:
     """Return all that is in the way of a fit, as if each were cured before the next.
 
@@ -78,9 +78,7 @@ def find_obstacles(
     return search.findings
 
 
-def find_advice(
-    tables: Mapping[str, Table], of_pairs: Collection[str] = ()
-) -> list[Finding]:
+def find_advice(tables: Tables, of_pairs: Collection[str] = ()) -> list[Finding]:
     """Return what stops no fit, and may make it one of something else than meant."""
     search = _Search(dict(tables), TableOptions(), of_pairs)
     for name in search.frames:
@@ -96,9 +94,7 @@ def find_marks(name: str, table: Table) -> list[Finding]:
     return [replace(each, stops=False) for each in search.findings]
 
 
-def find_unmatched(
-    name: str, table: Table, others: Mapping[str, Table]
-) -> list[Finding]:
+def find_unmatched(name: str, table: Table, others: Tables) -> list[Finding]:
     """Return why no row of a table is a sample of others that are clustered."""
     tables = {**others, name: table}
     for reference in (None, *others):
@@ -109,7 +105,9 @@ def find_unmatched(
         # compared.
         if reference or any(each.cures for each in search.findings):
             break
-    return [each for each in search.findings if each.cures or each.table == name]
+    return [
+        finding for finding in search.findings if finding.cures or finding.table == name
+    ]
 
 
 def find_in_covariates(name: str, table: Table, impute: str | None) -> list[Finding]:
@@ -433,7 +431,11 @@ class _Search:
             return
 
         first = next(iter(indexes.values()))
-        ids = [key for index in indexes.values() for key in written_like(index, first)]
+        ids = [
+            sample
+            for index in indexes.values()
+            for sample in written_like(index, first)
+        ]
         counts = Counter(ids)
         n_common = list(counts.values()).count(len(indexes))
         if n_common == len(counts):
@@ -505,7 +507,8 @@ def _holds_ids(column: pd.Series, ids: Any) -> bool:
     # A column holds the ids of another table if more than this share of its values are
     # among them.
     most = 0.5
-    return bool(written_like(pd.Index(column), ids).isin(ids).mean() > most)
+    values = written_like(pd.Index(column), ids)
+    return bool(values.isin(ids).mean() > most)
 
 
 def _named_counts(marks: pd.DataFrame) -> str:

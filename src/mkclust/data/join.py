@@ -56,7 +56,9 @@ class Alignment(NamedTuple):
         """The names of the levels of the index, None without one."""
         if self.index is None:
             return None
-        return tuple(None if name is None else str(name) for name in self.index.names)
+        return tuple(
+            None if level is None else str(level) for level in self.index.names
+        )
 
 
 def align(

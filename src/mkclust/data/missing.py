@@ -158,7 +158,11 @@ def _refuse_gaps(
             f"{count(len(unseen), 'sample')} missing from every {who}: "
             f"{join_words(map(repr, unseen))}. Drop them."
         )
-    empty = [name for name, lacks in zip(names, missing.T, strict=True) if lacks.all()]
+    empty = [
+        name
+        for name, is_missing in zip(names, missing.T, strict=True)
+        if is_missing.all()
+    ]
     if empty and not is_new:
         raise ValueError(
             f"{who.capitalize()} {join_words(map(repr, empty))} has no sample: leave "
@@ -214,7 +218,7 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
 
 def _empty_samples(kernel: Any) -> np.ndarray:
     """Return which samples of a kernel are all NaN, by the diagonal for files."""
-    is_square = n_dims(kernel) == 2 and kernel.shape[0] == kernel.shape[1]
+    is_square = n_dims(kernel) == 2 and len(set(kernel.shape)) == 1
     if is_square and memory_map(kernel) is not None:
         return np.isnan(kernel.diagonal())
     if not is_square or not (in_memory(kernel) or is_foreign(kernel)):

@@ -1,7 +1,7 @@
 """Columns that are not features: ids of samples, our own results, outcomes."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from mkclust.data.survival_columns import (
     read_name,
     usual_survival,
 )
-from mkclust.data.tables import Table, are_numbers, read_column
+from mkclust.data.tables import Table, Tables, Titles, are_numbers, read_column
 from mkclust.datasets.layout import ID_NAMES, normalize_name
 from mkclust.exceptions import OutcomeColumnsWarning, warn
 from mkclust.text import join_words
@@ -36,8 +36,8 @@ MEASURED = TIMES | {
 
 
 def only_features(
-    tables: Mapping[str, Table],
-    titles: Mapping[str, str],
+    tables: Tables,
+    titles: Titles,
     of_samples: Collection[str],
     *,
     are_chosen: bool,
@@ -122,9 +122,7 @@ def _all_differ(values: Float) -> np.ndarray:
     return are_whole & (steps >= 1).all(axis=0)
 
 
-def leave_out_outcomes(
-    tables: Mapping[str, Table], titles: Mapping[str, str]
-) -> dict[str, Table]:
+def leave_out_outcomes(tables: Tables, titles: Titles) -> dict[str, Table]:
     """Return frames without columns of survival, and warn of them."""
     kept = dict(tables)
     for name, table in tables.items():

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from mkclust.data.tables import Table
+from mkclust.data.tables import Table, Tables
 from mkclust.index import has_ids, shared_length
 
 
@@ -26,7 +26,7 @@ class _Sides(NamedTuple):
     shape: tuple[int, int]
 
 
-def turned_tables(tables: Mapping[str, Table]) -> list[Turned]:
+def turned_tables(tables: Tables) -> list[Turned]:
     """Return the tables whose headers hold samples, judging by the ids of all."""
     sides = {name: _sides_of(table) for name, table in tables.items()}
     if not any(each.rows for each in sides.values()):
@@ -41,8 +41,9 @@ def turned_tables(tables: Mapping[str, Table]) -> list[Turned]:
 
     for name, each in list(found.items()):
         back = found.get(each.other)
-        is_pair = name in found and back is not None and back.other == name
-        if is_pair and not _share(sides[name].header, sides[each.other].header):
+        is_pair = back is not None and back.other == name
+        by_headers = _share(sides[name].header, sides[each.other].header)
+        if is_pair and name in found and not by_headers:
             # Each looks like the transpose of the other: the one with fewer rows is.
             longer = max(name, each.other, key=lambda one: sides[one].shape[0])
             shorter = found[found.pop(longer).other]

@@ -245,7 +245,8 @@ def read_samples(
         )
     is_one = _is_table(X)
     if options.views is None:
-        is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+        is_source = isinstance(X, RowSource)
+        is_stack = is_one and (is_source or getattr(X, "ndim", 2) == 3)
         if expected == "views" and is_stack:
             raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
         if expected == "auto" and is_one and looks_like_kernel(X):
@@ -413,7 +414,9 @@ def _with_findings(
     titles = _titles(named, _is_table(X))
     try:
         tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-        square = {n for n, table in tables.items() if columns_are_ids(table.values)}
+        square = {
+            name for name, table in tables.items() if columns_are_ids(table.values)
+        }
         found = find_obstacles(tables, options, square)
     except (ValueError, TypeError):
         return None
@@ -444,7 +447,7 @@ def _read_tables(
         )
     named = by_name(X)
     titles = _titles(named, is_table)
-    tables = [as_table(view, titles[name]) for name, view in named.items()]
+    tables = list(map(as_table, named.values(), titles.values()))
     labels = [title.replace("View", "view", 1) for title in titles.values()]
     # Columns that are the ids of the rows, as those of distances, keep the order of the
     # rows.

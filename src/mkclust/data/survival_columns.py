@@ -43,7 +43,9 @@ WORDS = {
     "to_recurrence relapse "
     "relapsed recurrence",
 }
-ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}
+ENDPOINT_OF = {
+    word: endpoint for endpoint, words in WORDS.items() for word in words.split()
+}
 # These belong together if neither has a partner of its own endpoint: "time" and "dead".
 SIMILAR = {"": "os", "os": ""}
 # Words in names of marks that are 1 for samples without an event, and those after which
@@ -226,7 +228,11 @@ def usual_survival(
             events.setdefault(said.endpoint, name)
         elif may_be_time and not column[1]:
             times[name] = said.endpoint
-    found = {name: events.pop(end) for name, end in times.items() if end in events}
+    found = {
+        name: events.pop(endpoint)
+        for name, endpoint in times.items()
+        if endpoint in events
+    }
     for name, end in times.items():
         if name not in found and SIMILAR.get(end) in events:
             found[name] = events.pop(SIMILAR[end])

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -60,6 +60,11 @@ class Table:
         return replace(
             self, values=values, names=self.names and [self.names[p] for p in places]
         )
+
+
+# By the names of tables: these, and what messages call them.
+Tables: TypeAlias = Mapping[str, Table]
+Titles: TypeAlias = Mapping[str, str]
 
 
 def as_table(thing: Any, title: str) -> Table:
@@ -156,7 +161,9 @@ def split_columns(
         view: _places(view, choice, names, width) for view, choice in views.items()
     }
     counts = Counter(place for each in places.values() for place in each)
-    repeated = [repr(labels[place]) for place, n_views in counts.items() if n_views > 1]
+    repeated = [
+        repr(labels[place]) for place, n_chosen in counts.items() if n_chosen > 1
+    ]
     if repeated:
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
