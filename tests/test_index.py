@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from mkclust.data.samples import read_views
-from mkclust.index import id_advice, spelling_difference
+from mkclust.index import id_advice, spelled_otherwise
 
 
 def test_two_ids_that_are_nearly_the_same_are_named_and_no_others():
@@ -16,7 +16,7 @@ def test_two_ids_that_are_nearly_the_same_are_named_and_no_others():
         "P-01": "p.1",
     }
     for name, other in pairs.items():
-        assert f"{name!r} and {str(other)!r}" in spelling_difference(
+        assert f"{name!r} and {str(other)!r}" in spelled_otherwise(
             ["x", name], [other, "y"]
         )
     for ids, others in (
@@ -24,7 +24,7 @@ def test_two_ids_that_are_nearly_the_same_are_named_and_no_others():
         ([1, 2], ["1", "2"]),
         (["10"], ["1"]),
     ):
-        assert spelling_difference(ids, others) == ""
+        assert spelled_otherwise(ids, others) == ""
 
 
 def test_ids_that_begin_alike_are_named_with_the_length_that_matches():

@@ -41,31 +41,21 @@ _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 def has_ids(index: Any) -> bool:
     """Return whether an index holds ids: anything but 0, 1, ..., n - 1 in order."""
-    if index is None or not len(index):
+    if index is None:
         return False
-    if index.nlevels > 1 or index.isna().any():
-        return True
-    default = pd.RangeIndex(len(index))
-    return not index.equals(default) and index.tolist() != default.tolist()
+    return index.dropna().tolist() != list(range(len(index)))
 
 
 def index_of(thing: Any) -> Any:
     """Return the index of a frame, a Series or AnnData, None for what has none."""
-    index = getattr(thing, "obs_names", None)
-    if index is None:
-        index = getattr(thing, "index", None)
-
-    if hasattr(index, "get_indexer"):
-        return index
-    return None
+    index = getattr(thing, "obs_names", getattr(thing, "index", None))
+    return index if hasattr(index, "get_indexer") else None
 
 
 def make_index(ids: Any, names: Any, n_samples: int) -> Any:
     """Return the index of samples by ids, or by names of levels; None for neither."""
     if ids is None:
-        if names is None:
-            return None
-        return pd.RangeIndex(n_samples)
+        return None if names is None else pd.RangeIndex(n_samples)
     if isinstance(ids, pd.Index):
         return ids
     if isinstance(ids, np.ndarray) and ids.dtype.hasobject:
@@ -96,7 +86,8 @@ def match_rows(
                 f"order, and {whose} have no index: give both the same ids ({BY_ROW})"
             )
 
-    n_rows, n_samples = map(_length, (rows, samples))
+    n_rows = rows if isinstance(rows, int) else len(rows)
+    n_samples = samples if isinstance(samples, int) else len(samples)
     if n_rows != n_samples:
         raise ValueError(
             f"{who} has {n_rows} rows, and there are {n_samples} of {whose}: pass one "
@@ -122,12 +113,6 @@ def _match_by_id(
             "all of these"
         )
     return found
-
-
-def _length(index: Any) -> int:
-    if isinstance(index, int):
-        return index
-    return len(index)
 
 
 def are_matched_by_id(index: Any, other: Any, who: str, whose: str) -> bool:
@@ -170,7 +155,7 @@ def whole_numbers(index: Any) -> list[int] | None:
 
 def written_like(index: Any, other: Any) -> Any:
     """Return an index with ids and levels written as another's, if clear."""
-    if index.nlevels != other.nlevels:
+    if index.nlevels != other.nlevels or not len(index):
         return index
     names = set(index.names) - {None}
     if 1 < len(names) == index.nlevels and names == set(other.names):
@@ -178,14 +163,12 @@ def written_like(index: Any, other: Any) -> Any:
     if index.nlevels == 1 and index.inferred_type == other.inferred_type:
         return index
     values = index.tolist()
-    keys = list(map(key_of, index.tolist()))
+    keys = list(map(key_of, values))
     others = {key_of(value): value for value in other.tolist()}
     if len(set(keys)) < len(keys) or len(others) < len(other):
         return index
     found = [others.get(key, value) for key, value in zip(keys, values, strict=True)]
-    if found:
-        return pd.Index(found).set_names(other.names)
-    return index
+    return pd.Index(found).set_names(other.names)
 
 
 def key_of(value: Any) -> Any:
@@ -194,9 +177,7 @@ def key_of(value: Any) -> Any:
         return tuple(map(key_of, value))
     if isinstance(value, str) and not _DATE.fullmatch(value):
         whole = _WHOLE.fullmatch(value)
-        if whole:
-            return whole[1]
-        return value
+        return whole[1] if whole else value
     if isinstance(value, str | date | np.datetime64):
         try:
             return pd.Timestamp(value).isoformat()
@@ -209,12 +190,8 @@ def key_of(value: Any) -> Any:
 
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
-    if index.nlevels > 1:
-        is_missing = np.any([codes < 0 for codes in index.codes], axis=0)
-    else:
-        is_missing = index.isna()
-
-    missing = np.flatnonzero(is_missing)
+    levels = pd.DataFrame(index.tolist())
+    missing = np.flatnonzero(levels.isna().any(axis=1))
     if len(missing):
         raise ValueError(
             f"the index of {owner} lacks {len(missing)} ids, the first in row "
@@ -235,28 +212,16 @@ def refuse_repeated(ids: Any, owner: str) -> None:
 
 def refuse_disjoint(ids: Any, others: Any, who: str, whose: str) -> NoReturn:
     """Refuse two indexes without a common id."""
-    differ = ""
-    if ids.dtype != others.dtype:
-        differ = f" of the types {ids.dtype} and {others.dtype}"
-
     examples = " and ".join(_example(each) for each in (ids, others) if len(each))
     advice = id_advice(ids, others) or "give the same samples the same ids"
     raise ValueError(
-        f"{who} and {whose} have no ids in common, such as {examples}{differ}: "
-        f"{advice} ({BY_ROW})"
+        f"{who} and {whose} have no ids in common, such as {examples}: {advice} "
+        f"({BY_ROW})"
     )
 
 
 def _example(ids: Any) -> str:
     return repr(ids[:1].tolist()[0])
-
-
-def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
-    """Return a sentence on ids that are most likely the same, or nothing."""
-    alike = spelled_otherwise(ids, others)
-    if alike:
-        return f"{alike}: write them alike"
-    return ""
 
 
 def spelled_otherwise(ids: Iterable[Any], others: Iterable[Any]) -> str:
@@ -280,12 +245,7 @@ def spelled_otherwise(ids: Iterable[Any], others: Iterable[Any]) -> str:
         return ""
 
     (name, other), *more = pairs
-    and_more = ""
-    if more:
-        and_more = f", as do {len(more)} further pair"
-    if len(more) > 1:
-        and_more += "s"
-
+    and_more = f", as do {len(more)} further pairs" if more else ""
     return f"{name!r} and {other!r} differ in spelling only{and_more}"
 
 
@@ -299,9 +259,9 @@ def id_advice(ids: Any, others: Any) -> str:
     """Return advice that would make ids of two tables match, empty if there is none."""
     names = ids.tolist()
     other_names = others.tolist()
-    alike = spelling_difference(names, other_names)
+    alike = spelled_otherwise(names, other_names)
     if alike:
-        return alike
+        return f"{alike}: write them alike"
 
     length = shared_length(names, other_names)
     if length is None:

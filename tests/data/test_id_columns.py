@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from mkclust import AverageKKM, to_anndata
-from mkclust.data.id_columns import is_own_column, looks_like_an_id
+from mkclust.data.no_features import is_own_column, looks_like_an_id
 
 
 @pytest.mark.parametrize(

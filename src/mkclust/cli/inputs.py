@@ -387,7 +387,7 @@ def certain_turns(views: Sequence[View]) -> dict[str, str]:
     return {
         turned.name: turned.other
         for turned in turned_tables(tables_of(views))
-        if turned.is_certain and turned.n_characters is None
+        if turned.is_certain
     }
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.check import in_memory, is_symmetric
-from mkclust.data.encode import TableEncoder, of_categories
+from mkclust.data.encode import TableEncoder
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.samples import Samples, read_views
 from mkclust.index import index_of, match_rows
@@ -63,7 +63,9 @@ class Adjustment:
             for name, share in self.shares.items()
         ]
         if self.filled:
-            cells = join_words(f"{name}: {n}" for name, n in self.filled.items())
+            cells = join_words(
+                f"{name}: {n_empty}" for name, n_empty in self.filled.items()
+            )
             lines.append(
                 f"empty cells of covariates were filled by medians, or by the most "
                 f"frequent category ({cells})"
@@ -86,10 +88,9 @@ def adjust_samples(
             "holds kernels, which have none: pass views"
         )
     frame = _as_frame(covariates)
-    options = TableOptions(impute=impute)
-    read = _read(covariates, frame, samples, options)
-    names = tuple(map(str, frame.columns))
-    values = read.values
+    read, rows = _read(covariates, samples, TableOptions(impute=impute))
+    n_empty = frame.iloc[rows].isna().sum()
+    values = _numbers_of(read)[rows]
     means = values.mean(axis=0)
     rank = int(np.linalg.matrix_rank(values - means))
     if rank > samples.n_samples - 3:
@@ -102,30 +103,31 @@ def adjust_samples(
     shares = {}
     views = samples.views
     for name in _numeric(samples):
-        rows = _dense(name, samples.by_name[name], views[name])
+        view = _dense(name, samples.by_name[name], views[name])
         design = values[samples.observed[name]] - means
         # The mean of a column is none of what covariates explain.
-        centered = rows - rows.mean(axis=0)
+        centered = view - view.mean(axis=0)
         own = design - design.mean(axis=0)
-        fit = np.linalg.lstsq(own, centered, rcond=None)
-        slopes[name] = fit[0]
+        slopes[name] = np.linalg.lstsq(own, centered, rcond=None)[0]
+        before = (centered**2).sum(axis=0)
         left = centered - own @ slopes[name]
-        shares[name] = _share(centered, left)
+        after = (left**2).sum(axis=0)
+        varying = before > 0
+        gone = 1 - after[varying] / before[varying]
+        shares[name] = float(gone.sum() / max(len(gone), 1))
 
-    by_chance = rank / (samples.n_samples - 1)
     found = Adjustment(
-        names=names,
+        names=tuple(map(str, frame.columns)),
         encodings=read.encodings,
         means=means,
         values=values,
         slopes=slopes,
         shares=shares,
-        by_chance=by_chance,
-        filled=read.n_empty,
+        by_chance=rank / (samples.n_samples - 1),
+        filled={str(name): int(n) for name, n in n_empty.items() if n},
     )
     adjusted = found.residuals(samples, values)
-    notes = (*samples.table_notes, *found.notes())
-    return replace(adjusted, table_notes=notes)
+    return replace(adjusted, table_notes=(*samples.table_notes, *found.notes()))
 
 
 def adjust_like(fitted: Samples, samples: Samples, covariates: Any) -> Samples:
@@ -142,8 +144,9 @@ def adjust_like(fitted: Samples, samples: Samples, covariates: Any) -> Samples:
             f"the model was fitted with adjust= ({join_words(known.names)}): pass "
             "these covariates of the new samples as adjust=, too"
         )
-    frame = _as_frame(covariates)
-    values = _read(covariates, frame, samples, encodings=known.encodings).values
+    read, rows = _read(covariates, samples, AS_THEY_ARE, known.encodings)
+    _refuse_unknown(read, known.encodings[COVARIATES])
+    values = _numbers_of(read)[rows]
     if values.shape[1] != len(known.means):
         raise ValueError(
             f"adjust has {count(values.shape[1], 'column')}, and "
@@ -160,38 +163,27 @@ def adjust_again(fitted: Samples, samples: Samples) -> Samples:
     return known.residuals(samples, known.values)
 
 
-class _Covariates(NamedTuple):
-    """Covariates in the order of samples."""
-
-    values: Float  # (n, q)
-    encodings: Mapping[str, TableEncoder]
-    n_empty: Mapping[str, int]  # empty cells by column, if there are any
-
-
 def _read(
     covariates: Any,
-    frame: pd.DataFrame,
     samples: Samples,
-    options: TableOptions = AS_THEY_ARE,
+    options: TableOptions,
     encodings: Mapping[str, TableEncoder] | None = None,
-) -> _Covariates:
-    """Return covariates as numbers, in the order of samples, empty cells filled."""
-    read = read_views({COVARIATES: frame}, options=options, encodings=encodings)
-    columns = [np.asarray(view, float) for view in read.views.values()]
-    values = np.hstack(columns)
-    _refuse_unknown(read, encodings)
+) -> tuple[Samples, np.ndarray]:
+    """Return covariates, empty cells filled, and the row of each sample."""
+    frames = {COVARIATES: _as_frame(covariates)}
+    read = read_views(frames, options=options, encodings=encodings)
+    given: Any = read.index
+    if index_of(covariates) is None:
+        given = read.n_samples
+    wanted: Any = samples.index
+    if wanted is None:
+        wanted = samples.n_samples
+    return read, match_rows(given, wanted, COVARIATES, "the samples", every=True)
 
-    index = index_of(covariates)
-    rows = match_rows(
-        read.n_samples if index is None else read.index,
-        samples.n_samples if samples.index is None else samples.index,
-        COVARIATES,
-        "the samples",
-        every=True,
-    )
-    n_empty = frame.iloc[rows].isna().sum()
-    counts = {str(name): int(n) for name, n in n_empty.items() if n}
-    return _Covariates(values[rows], read.encodings, counts)
+
+def _numbers_of(read: Samples) -> Float:
+    """Return all columns of covariates, (n, q)."""
+    return np.hstack([np.asarray(view, float) for view in read.views.values()])
 
 
 def _as_frame(covariates: Any) -> pd.DataFrame:
@@ -200,27 +192,16 @@ def _as_frame(covariates: Any) -> pd.DataFrame:
         return covariates
     if isinstance(covariates, pd.Series):
         return covariates.to_frame(covariates.name or "covariate")
-    values = np.asarray(arrays_to_host(covariates))
-    if values.ndim == 1:
-        values = values[:, None]
-    frame = pd.DataFrame(values).infer_objects()
-    names = [f"covariate {k}" for k in range(frame.shape[1])]
-    return frame.set_axis(names, axis=1)
+    frame = pd.DataFrame(np.asarray(arrays_to_host(covariates))).infer_objects()
+    return frame.rename(columns=lambda k: f"covariate {k}")
 
 
-def _refuse_unknown(
-    read: Samples, encodings: Mapping[str, TableEncoder] | None
-) -> None:
+def _refuse_unknown(read: Samples, encoder: TableEncoder) -> None:
     """Refuse categories of new samples that the fit has not seen."""
-    if encodings is None:
+    if not encoder.levels:
         return
-    encoder = encodings[COVARIATES]
-    name = encoder.parts(COVARIATES)[-1]
-    marks = read.by_name.get(name)
-    if not encoder.levels or marks is None:
-        return
-    n_levels = marks.sum(axis=1)
-    n_unknown = int((n_levels < len(encoder.levels)).sum())
+    marks = read.by_name[encoder.parts(COVARIATES)[-1]]
+    n_unknown = int((marks.sum(axis=1) < len(encoder.levels)).sum())
     if n_unknown:
         raise ValueError(
             f"adjust has {count(n_unknown, 'new sample')} of a category that the fit "
@@ -230,11 +211,10 @@ def _refuse_unknown(
 
 def _numeric(samples: Samples) -> list[str]:
     """Return the views of numbers: not those of the categories of tables."""
-    of_levels = set()
-    for table, encoder in samples.encodings.items():
-        if encoder.levels:
-            parts = encoder.parts(table)
-            of_levels.add(parts[-1] if len(parts) == 1 else of_categories(table))
+    encodings = samples.encodings.items()
+    of_levels = {
+        encoder.parts(table)[-1] for table, encoder in encodings if encoder.levels
+    }
     return [name for name in samples.names if name not in of_levels]
 
 
@@ -251,14 +231,3 @@ def _dense(name: str, part: Any, view: Any) -> Float:
             "features: leave it out"
         )
     return np.asarray(view, dtype=float)
-
-
-def _share(before: Float, after: Float) -> float:
-    """Return the mean share of the variance of columns that is gone."""
-    whole = (before**2).sum(axis=0)
-    varying = whole > 0
-    if not varying.any():
-        return 0.0
-    varied = whole[varying]
-    left = (after**2).sum(axis=0)[varying] / varied
-    return float(1 - left.mean())

@@ -49,26 +49,21 @@ class Block(dict[str, Array]):
             self.observed = None
 
     def index(self, name: str) -> np.ndarray | None:
-        """Return which of the samples a view has, sorted; None if all."""
+        """Return which of the samples a view has, sorted; None if all have all."""
         if self.observed is None:
             return None
-        has = self.observed[:, list(self).index(name)]
-        if has.all():
-            return None
-        return np.flatnonzero(has)
+        return np.flatnonzero(self.observed[:, list(self).index(name)])
 
     def part(self, rows: slice) -> "Block":
         """Return the samples of a slice."""
-        n_rows = rows.stop - rows.start
-        if self.observed is None:
-            tables = {name: view[rows, :] for name, view in self.items()}
-            return Block(tables, n_rows)
-        firsts, ends = (
-            self.observed[:row].sum(axis=0) for row in (rows.start, rows.stop)
-        )
-        spans = zip(self.items(), firsts.tolist(), ends.tolist(), strict=True)
-        parts = {name: view[first:end, :] for (name, view), first, end in spans}
-        return Block(parts, n_rows, self.observed[rows])
+        has = self.observed
+        if has is None:
+            has = np.ones((self.n_rows, len(self)), bool)
+        firsts = has[: rows.start].sum(axis=0).tolist()
+        ends = has[: rows.stop].sum(axis=0).tolist()
+        spans = zip(self.items(), firsts, ends, strict=True)
+        parts = {name: table[first:end, :] for (name, table), first, end in spans}
+        return Block(parts, rows.stop - rows.start, has[rows])
 
 
 class Blocks:
@@ -113,41 +108,36 @@ class Blocks:
         result: Array = None
         for start, part in self._results(function):
             if result is None:
-                shape = (self.n_samples, *part.shape[1:])
                 result = namespace(part).empty(
-                    shape, dtype=part.dtype, device=device(part)
+                    (self.n_samples, *part.shape[1:]),
+                    dtype=part.dtype,
+                    device=device(part),
                 )
-            stop = start + part.shape[0]
-            result[start:stop, ...] = part
+            result[start : start + part.shape[0], ...] = part
         return result
 
     def take(self, samples: np.ndarray) -> Block:
         """Return some samples, given by sorted indices, in memory."""
-        observed = None
-        if self.observed is not None:
-            observed = self.observed[samples]
-
+        if self.observed is None:
+            parts = {name: self._take_rows(name, samples) for name in self.names}
+            return Block(parts, len(samples))
         parts = {}
+        observed = self.observed[samples]
         for number, name in enumerate(self.names):
-            rows = samples
-            if observed is not None:
-                known = samples[observed[:, number]]
-                rows = self._ranks[known, number]
-            parts[name] = self._take_rows(name, rows)
+            known = samples[observed[:, number]]
+            parts[name] = self._take_rows(name, self._ranks[known, number])
         return Block(parts, len(samples), observed)
 
     def with_features(self, features: Array, widths: Mapping[str, int]) -> "Blocks":
         """Return blocks of the columns of an array, of given widths for the views."""
         tables = {}
-        start = 0
+        stop = 0
         for number, (name, width) in enumerate(widths.items()):
-            stop = start + width
-            tables[name] = features[:, start:stop]
-            start = start + width
+            stop += width
+            tables[name] = features[:, stop - width : stop]
             if self.observed is not None:
-                tables[name] = select(
-                    tables[name], np.flatnonzero(self.observed[:, number])
-                )
+                own = np.flatnonzero(self.observed[:, number])
+                tables[name] = select(tables[name], own)
         return Blocks(tables, self.observed)
 
     def __iter__(self) -> Iterator[tuple[int, Block]]:
@@ -171,7 +161,6 @@ class Blocks:
             results = part
             if not isinstance(part, tuple):
                 results = (part,)
-
             n_bytes = sum(int(each.nbytes) for each in results)
             n_waiting = waiting_bytes // max(1, n_bytes)
             threads = min(n_threads(), most_threads, n_waiting)
@@ -181,12 +170,9 @@ class Blocks:
 
     def _take_rows(self, name: str, rows: np.ndarray) -> Array:
         """Return some rows of one view; a file is read in slices around them."""
-        if len(rows) == 0:
-            return self._read(name, slice(0, 0))
-        first = int(rows[0])
-        if rows[-1] == first + len(rows) - 1:
-            read = slice(first, first + len(rows))
-            return self._read(name, read)  # not copied
+        first = int(next(iter(rows), 0))
+        if len(rows) == 0 or rows[-1] == first + len(rows) - 1:
+            return self._read(name, slice(first, first + len(rows)))  # not copied
         if name not in self._files:
             return self._read(name, rows)
 
@@ -265,6 +251,20 @@ def _map_together(
             yield first, future.result()
 
 
+def some_of(values: Any, index: Any) -> Any:
+    """Return some entries of an array, None of None."""
+    if values is None:
+        return None
+    return values[index]
+
+
+def opposite(mask: np.ndarray | None) -> np.ndarray | None:
+    """Return the opposite of a mask: observed and missing samples, None of none."""
+    if mask is None:
+        return None
+    return ~mask
+
+
 def device_bytes(like: Any) -> int | None:
     """Return how many bytes to compute with at a time on a device, None on the host."""
     free = free_bytes(like)
@@ -285,10 +285,9 @@ def add(total: Any, part: Any) -> Any:
 
 def check_finite(block: Block, samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, and name the view and the first sample."""
-    if np.ndim(samples) == 0:
-        numbers = samples + np.arange(block.n_rows)
-    else:
-        numbers = np.asarray(samples)
+    numbers = np.asarray(samples)
+    if numbers.ndim == 0:
+        numbers = numbers + np.arange(block.n_rows)
 
     for name, rows in block.items():
         finite = finite_rows(rows)
@@ -298,7 +297,6 @@ def check_finite(block: Block, samples: int | np.ndarray) -> None:
         own = numbers
         if index is not None:
             own = numbers[index]
-
         bad = own[~to_host(finite, None)]
         raise ValueError(
             f"View {name!r} has entries that are not finite in {len(bad)} of "

@@ -52,10 +52,8 @@ def is_symmetric(X: Any) -> bool:
     if getattr(X, "ndim", 0) != 2 or not X.shape[0] == X.shape[1] > 1:
         return False
     if issparse(X):
-        difference = abs(X.astype(float) - X.T.astype(float))
-        entries = X.astype(float)
-        largest = abs(entries).max()
-        return bool(difference.max() <= ROUNDING * largest)
+        X = X.astype(float)
+        return bool(abs(X - X.T).max() <= ROUNDING * abs(X).max())
 
     # Rows that are compared at a time.
     compared_rows = 1024
@@ -168,15 +166,12 @@ def as_numbers(view: Any, title: str) -> Any:
         if array.dtype == object:  # decimals
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        columns = getattr(view, "select_dtypes", lambda **_: view)(exclude="number")
         which = ""
-        if columns is not view:
+        if isinstance(view, pd.DataFrame):
+            columns = view.select_dtypes(exclude="number")
             which = f" (columns {join_words(map(repr, columns))})"
-
-        message = f"{title} is not a table of real numbers{which}. {error}"
-        if isinstance(error, TypeError):
-            raise TypeError(message) from error
-        raise ValueError(message) from error
+        kind = type(error) if type(error) is TypeError else ValueError
+        raise kind(f"{title} is not a table of real numbers{which}. {error}") from error
     check_type(array.dtype, title)
     return array
 
@@ -229,7 +224,8 @@ def check_entries(
         xp = namespace(array)
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
-        n_nan, n_infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
+        n_nan = _count_by_column(array, xp.isnan)
+        n_infinite = _count_by_column(array, xp.isinf)
         n_bad = n_nan + n_infinite
         names = columns.get(name)
         bad = np.flatnonzero(n_bad).tolist()
@@ -237,9 +233,8 @@ def check_entries(
             f"{repr(names[p]) if names else f'column {p}'}: {n_bad[p]}" for p in bad
         )
         # One table is refused in scikit-learn's words first.
-        alone = titles[name] == "X" and not is_foreign(array)
         lead = ""
-        if alone:
+        if titles[name] == "X" and not is_foreign(array):
             lead = f"Input X contains {'NaN' if n_nan.any() else 'infinity'}: "
 
         findings.append(
@@ -262,8 +257,7 @@ def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
         return np.bincount(columns, minlength=array.shape[1])
     xp = namespace(array)
     marks = xp.astype(holds(array), xp.int64)
-    counts = xp.sum(marks, axis=0)
-    return to_host(counts, None)
+    return to_host(xp.sum(marks, axis=0), None)
 
 
 def as_floats(rows: Any, title: str) -> Array:
@@ -275,9 +269,8 @@ def as_floats(rows: Any, title: str) -> Array:
     check_masks(rows, title)
     array = np.asarray(rows)
     check_type(array.dtype, title)
-    if array.dtype in (np.float32, np.float64):
-        return array
-    return array.astype(np.float64)
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    return array.astype(dtype, copy=False)
 
 
 def check_type(dtype: Any, title: str) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add
+from mkclust.data.blocks import MOST_ROWS, BlockFunction, Blocks, add, some_of
 from mkclust.data.check import as_floats
 from mkclust.types import Array
 
@@ -26,14 +27,13 @@ class DaskBlocks(Blocks):
     ):
         super().__init__(tables, observed, block_rows or MOST_ROWS)
         complete = [
-            each for each in self._tables.values() if each.shape[0] == self.n_samples
+            view.chunks[0]
+            for view in self._tables.values()
+            if view.shape[0] == self.n_samples
         ]
-        n_whole = self.n_samples // _ROWS
-        left = self.n_samples % _ROWS
-        heights = [_ROWS] * n_whole + [left]
-        if complete:
-            chunks = (table.chunks[0] for table in complete)
-            heights = min(chunks, key=max)
+        n_whole, left = divmod(self.n_samples, _ROWS)
+        by_default = [_ROWS] * n_whole + [left]
+        heights = min(complete, key=max, default=by_default)
         # Filters leave chunks without rows.
         self._starts = np.cumsum([0, *(height for height in heights if height)])
         self._chunks = []
@@ -74,11 +74,10 @@ class DaskBlocks(Blocks):
         """
         import dask.array as da
 
-        heights = np.diff(self._starts).tolist()
         tasks = self._tasks(function, _concatenated)
-        shape, dtype = example.shape[1:], example.dtype
+        heights = np.diff(self._starts).tolist()
         parts = [
-            da.from_delayed(task, (height, *shape), dtype)
+            da.from_delayed(task, (height, *example.shape[1:]), example.dtype)
             for task, height in zip(tasks, heights, strict=True)
         ]
         return da.concatenate(parts)
@@ -96,13 +95,8 @@ class DaskBlocks(Blocks):
         shared = dask.delayed((function, combine), pure=False)
         task = dask.delayed(_compute_chunk)
         tasks = []
-        starts = self._starts[:-1].tolist()
-        for number, start in enumerate(starts):
-            stop = int(self._starts[number + 1])
-            observed = None
-            if self.observed is not None:
-                observed = self.observed[start:stop]
-
+        for number, (start, stop) in enumerate(pairwise(self._starts.tolist())):
+            observed = some_of(self.observed, slice(start, stop))
             chunks = [each[number] for each in self._chunks]
             rows = (start, stop, self._height)
             tasks.append(task(shared, self.names, chunks, observed, rows))
@@ -122,18 +116,16 @@ def _compute_chunk(
     rows: tuple[int, int, int],
 ) -> Any:
     """Return the combined results of the blocks of one chunk, checked for its rows."""
-    (function, combine), (start, stop, height) = shared, rows
-    tables = dict(zip(names, chunks, strict=True))
-    if observed is None:
-        counts = np.full(len(names), stop - start)
-    else:
-        counts = observed.sum(axis=0)
-
-    for (name, chunk), count in zip(tables.items(), counts.tolist(), strict=True):
-        if chunk.shape[0] != count:
+    function, combine = shared
+    start, stop, height = rows
+    counts = [stop - start] * len(names)
+    if observed is not None:
+        counts = observed.sum(axis=0).tolist()
+    for name, chunk, n_rows in zip(names, chunks, counts, strict=True):
+        if chunk.shape[0] != n_rows:
             raise ValueError(
                 f"View {name!r} has other chunk sizes: call compute_chunk_sizes()."
             )
-    blocks = Blocks(tables, observed, height)
+    blocks = Blocks(dict(zip(names, chunks, strict=True)), observed, height)
     results = (function(block, start + first) for first, block in blocks)
     return combine(results)

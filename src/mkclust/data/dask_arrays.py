@@ -18,21 +18,17 @@ class MappedTable:
         self.shape = mapped.shape
         self.dtype = mapped.dtype
         self.ndim = 2
-        order = "F"
-        if mapped.flags.c_contiguous:
-            order = "C"
-
         self._layout: dict[str, Any] = {
-            "offset": mapped.offset,
-            "order": order,
+            "dtype": mapped.dtype,
             "mode": "r",
+            "offset": mapped.offset,
+            "shape": mapped.shape,
+            "order": "FC"[mapped.flags.c_contiguous],
         }
         self._path = str(mapped.filename)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        return np.array(
-            np.memmap(self._path, self.dtype, shape=self.shape, **self._layout)[key]
-        )
+        return np.array(np.memmap(self._path, **self._layout)[key])
 
 
 def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,10 +54,8 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
     # What a worker reads at a time from files, over all views, and samples at least.
     chunk_bytes = 32 << 20
     fewest_rows = 1024
-    rows = max(
-        chunk_bytes // (8 * sum(table.shape[1] for table in tables.values())),
-        fewest_rows,
-    )
+    row_bytes = 8 * sum(table.shape[1] for table in tables.values())
+    rows = max(chunk_bytes // row_bytes, fewest_rows)
     # Without a name that another run shares: a file may have changed since.
     return {
         n: da.from_array(t, (rows, t.shape[1]), name=False) for n, t in tables.items()
@@ -71,26 +65,20 @@ def as_dask(views: Mapping[str, Any]) -> dict[str, Any]:
 def _in_one_order(views: Mapping[str, Any]) -> dict[str, Any]:
     """Return views with rows and a number type, data frames in one order."""
     titles = [f"View {name!r}" for name in views]
-    tables = [
-        as_table(view, title)
-        for view, title in zip(views.values(), titles, strict=True)
-    ]
-    aligned, _ = align_tables(
-        tables, titles, [False] * len(tables), "exact", is_new=False
-    )
-
+    tables = list(map(as_table, views.values(), titles))
+    are_square = [False] * len(tables)
+    aligned, _ = align_tables(tables, titles, are_square, "exact", is_new=False)
     found = {}
     for name, title, table in zip(views, titles, aligned, strict=True):
         values = table.values
-        if table.is_frame and not all(are_numbers(values)):
-            others = values.columns[~np.array(are_numbers(values))]
-            raise ValueError(
-                f"{title} has the columns {join_words(map(repr, others))}, and dask "
-                "arrays hold numbers: turn them into numbers, or drop them"
-            )
         if table.is_frame:
+            others = values.columns[~np.array(are_numbers(values), bool)]
+            if len(others):
+                raise ValueError(
+                    f"{title} has the columns {join_words(map(repr, others))}, and "
+                    "dask arrays hold numbers: turn them into numbers, or drop them"
+                )
             values = check_view(values, title)
-
         if isinstance(values, np.memmap):
             values = MappedTable(values)
         found[name] = values

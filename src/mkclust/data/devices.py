@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from mkclust.data.check import as_numbers, is_dask
 from mkclust.data.samples import read_views
 from mkclust.data.tables import TABLE, as_table, by_name
-from mkclust.linalg import is_foreign, library_and_device, namespace
+from mkclust.linalg import astype, is_foreign, library_and_device
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import (
     detached,
@@ -63,23 +63,19 @@ def to_device(
         raise TypeError(
             f"like={like!r} is not an array: pass one, or a device by device={like!r}"
         )
-    name = None
-    if dtype is not None:
-        long_name = getattr(dtype, "__name__", str(dtype))
-        name = long_name.split(".")[-1]
-
-    if name not in (None, "float32", "float64"):
+    name = getattr(dtype, "__name__", str(dtype)).split(".")[-1]
+    if name not in ("None", "float32", "float64"):
         raise ValueError(
             f"dtype={dtype!r}: pass 'float32', 'float64', or None to keep the type"
         )
     given = by_name(X)
-    tables = given.values()
-    has_frames = any(isinstance(each, pd.DataFrame) for each in tables)
     named = given
-    if has_frames:
+    if any(isinstance(each, pd.DataFrame) for each in given.values()):
         named = read_views(X).by_name
 
-    parts = {key: _copy(part, like, name, f"{key!r}") for key, part in named.items()}
+    parts = {
+        key: _copy(part, like, name, title=f"{key!r}") for key, part in named.items()
+    }
     if len(parts) > len(given):  # categories are a view of their own
         return parts
     if given.get(TABLE) is X:
@@ -90,7 +86,7 @@ def to_device(
     return dict(zip(keys, parts.values(), strict=True))
 
 
-def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
+def _copy(part: Any, like: Any, dtype: str, title: str) -> Array:
     """Return a view or kernel in the precision and on the device of an array."""
     if issparse(part) or is_sparse_tensor(part) or is_dask(part):
         raise TypeError(
@@ -105,9 +101,8 @@ def _copy(part: Any, like: Any, dtype: str | None, title: str) -> Array:
         raise ValueError(
             f"{title} has the shape {tuple(part.shape)}: pass kernels or views"
         )
-    if dtype is not None:
-        xp = namespace(part)
-        part = xp.astype(part, getattr(xp, dtype), copy=False)
+    if dtype != "None":
+        part = astype(part, dtype)
     if library_and_device(part) == library_and_device(like):
         return part
     if is_host and not (is_on_accelerator(like) and part.flags.writeable):

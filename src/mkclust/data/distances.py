@@ -149,8 +149,7 @@ def _on_host(rows: Array) -> tuple[float, float]:
 
     def fill(part: slice) -> None:
         block = squared_distances(rows[part], rows[part.start :])
-        upper = np.triu_indices(len(block), 1, n - part.start)
-        above = block[upper]
+        above = block[np.triu_indices(len(block), 1, n - part.start)]
         n_before = part.start * (part.start + 1) // 2
         place = part.start * n - n_before
         squared[place : place + len(above)] = above

@@ -21,35 +21,30 @@ def draw_samples(
     They are drawn by their ids, or by their numbers in all views, whose order does not
     matter: fewer samples are the first of more. Equal samples are drawn independently.
     """
-    if ids is not None:
-        keys = hash_ids(ids)
+    if ids is None:
+        keys = blocks.map(_hash_block)
     else:
-        keys = blocks.map(hash_block)
+        texts = np.array([str(each) for each in ids], dtype=object)
+        keys = pd.util.hash_array(texts)
 
-    order = np.argsort(_apart(keys), kind="stable")
+    # Equal ones become different.
+    ranks = pd.Series(keys).groupby(keys).cumcount().to_numpy(np.uint64)
+    order = np.argsort(_mixed(keys + ranks * _STEP), kind="stable")
     return order[:count]
 
 
-def hash_ids(ids: np.ndarray) -> np.ndarray:
-    """Return a word for every id."""
-    texts = [str(each) for each in ids]
-    return pd.util.hash_array(np.array(texts, dtype=object))
-
-
-def hash_block(block: Block, start: int = 0) -> np.ndarray:
+def _hash_block(block: Block, start: int = 0) -> np.ndarray:
     """Return a word for every sample of a block, the same for the same numbers."""
     keys = np.zeros(block.n_rows, np.uint64)
     for name, rows in block.items():
-        index = block.index(name)
-        own = hash_rows(rows)
+        index: Any = block.index(name)
         if index is None:
-            keys += own
-        else:
-            keys[index] += own
+            index = slice(None)
+        keys[index] += _hash_rows(rows)
     return _mixed(keys)
 
 
-def hash_rows(rows: Any) -> np.ndarray:
+def _hash_rows(rows: Any) -> np.ndarray:
     """Return a word for every row; those of all zeros are zero."""
     if issparse(rows):
         words = _words(rows.data, rows.indices)
@@ -59,8 +54,8 @@ def hash_rows(rows: Any) -> np.ndarray:
         starts = rows.indptr[:-1]
         return sums[ends] - sums[starts]
     numbers = to_host(rows)
-    columns = np.arange(numbers.shape[1])
-    return _words(numbers, columns).sum(axis=1, dtype=np.uint64)
+    words = _words(numbers, np.arange(numbers.shape[1]))
+    return words.sum(axis=1, dtype=np.uint64)
 
 
 def _words(numbers: Any, columns: np.ndarray) -> np.ndarray:
@@ -77,19 +72,3 @@ def _mixed(words: np.ndarray) -> np.ndarray:
     words *= _STEP
     words ^= words >> np.uint64(29)
     return words
-
-
-def _apart(keys: np.ndarray) -> np.ndarray:
-    """Return keys in which equal ones have become different."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    differs = ordered[1:] != ordered[:-1]
-    is_new = np.append(True, differs)
-    starts = np.flatnonzero(is_new)
-    ranks = np.arange(len(keys)) - np.repeat(
-        starts, np.diff(np.append(starts, len(keys)))
-    )
-    apart = np.empty_like(keys)
-    numbers = ranks.astype(np.uint64) * _STEP
-    apart[order] = _mixed(ordered + numbers)
-    return apart

@@ -1,6 +1,6 @@
 """What is learned of the columns of tables, and how tables become views of numbers."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -8,12 +8,21 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from mkclust.data.blocks import some_of
 from mkclust.data.check import check_view, in_memory, n_dims, n_rows
-from mkclust.data.id_columns import is_own_column
-from mkclust.data.no_features import outcome_columns
-from mkclust.data.tables import Column, Table, are_numbers, read_column
+from mkclust.data.no_features import is_own_column, outcome_columns
+from mkclust.data.tables import (
+    Column,
+    Table,
+    Tables,
+    Titles,
+    are_codes,
+    are_numbers,
+    read_column,
+)
 from mkclust.exceptions import UnknownCellsWarning, warn
 from mkclust.index import has_ids, key_of, match_rows
+from mkclust.linalg.sparse_rows import stored_entries
 from mkclust.text import count, join_words
 from mkclust.types import Float
 
@@ -44,11 +53,11 @@ def table_of(view: str) -> str:
 
 
 class EncodedView(NamedTuple):
-    """A view of numbers, with the names of its columns, if any, and a note."""
+    """A view of numbers, with the names of its columns, if all are text, and a note."""
 
     name: str
     array: Any
-    columns: list[str] | None
+    columns: list[str]
     note: str
 
 
@@ -84,25 +93,22 @@ class TableEncoder:
             raise TypeError(
                 f"{title} was a data frame with categories in the fit: pass one again."
             )
-        if (
-            table.columns is None
-            or self.names is None
-            or tuple(table.columns) == self.names
-        ):
+        if table.columns is None or self.names in (None, tuple(table.columns)):
             return table
         _refuse_duplicates(table, title)
         names = pd.Index(list(table.columns))
-        fitted = pd.Index(list(self.names))
+        fitted = pd.Index(list(self.names or ()))
         are_named = has_ids(names) and has_ids(fitted)
         if are_named and not set(names) >= set(fitted):
             # A text file makes text of numbers and of dates.
-            names, fitted = (
-                pd.Index(list(map(key_of, each))) for each in (names, fitted)
-            )
-        known = set(names)
-        lacking = [name for name in fitted if name not in known]
-        if are_named and lacking and self._may_fill(table, len(lacking)):
-            table = _with_empty_columns(table, lacking)
+            names = pd.Index(list(map(key_of, names)))
+            fitted = pd.Index(list(map(key_of, fitted)))
+        lacking = [name for name in fitted if name not in names]
+        fills = self.medians is not None or bool(self.fill_levels)
+        is_little = table.is_frame and 2 * len(lacking) <= self.n_columns
+        if are_named and lacking and fills and is_little:
+            empty = pd.DataFrame(np.nan, table.values.index, pd.Index(lacking))
+            table = replace(table, values=pd.concat([table.values, empty], axis=1))
             names = names.append(pd.Index(lacking))
         elif len(names) < len(fitted):
             raise ValueError(
@@ -116,31 +122,25 @@ class TableEncoder:
             _warn_of_columns(table, places, title)
         return table.take_columns(places.tolist())
 
-    def _may_fill(self, table: Table, n_lacking: int) -> bool:
-        """Return whether so few columns are missing that medians may fill them."""
-        fills = self.medians is not None or bool(self.fill_levels)
-        return table.is_frame and fills and 2 * n_lacking <= self.n_columns
-
     def encode(
         self, table: Table, name: str, title: str, is_new: bool, may_lack_rows: bool
     ) -> Iterator[EncodedView]:
         """Yield a view of the numbers and one of the categories, if there are any."""
         n_samples = f"{n_rows(table.values):,} samples"
         if self.numbers is None or self.numbers:
-            numbers = self._only_numbers(table)
+            numbers = self.only_numbers(table)
             array = self._impute(numbers, title, is_new)
             array = check_view(array, title, may_lack_rows=may_lack_rows)
-            columns = numbers.columns
-            if columns and not all(isinstance(column, str) for column in columns):
-                columns = None
-
+            columns = numbers.columns or []
+            if not all(isinstance(column, str) for column in columns):
+                columns = []
             note = f"{name}: {n_samples}, {count(int(array.shape[1]), 'column')}"
             yield EncodedView(name, array, columns, note)
 
         if self.levels:
             view = self.parts(name)[-1]
             one_hot = self._one_hot(table.values, title, is_new)
-            columns = list(self.sources())
+            columns = [*self.sources()]
             n_columns = count(len(self.levels), "column")
             note = (
                 f"{view}: {n_samples}, {n_columns} of categories with {len(columns)} "
@@ -150,7 +150,7 @@ class TableEncoder:
                 note += f"; one source with {name}"
             yield EncodedView(view, one_hot, columns, note)
 
-    def _only_numbers(self, table: Table) -> Table:
+    def only_numbers(self, table: Table) -> Table:
         """Return the columns of a table that hold numbers."""
         if self.numbers is None:
             return table
@@ -163,24 +163,30 @@ class TableEncoder:
         from sklearn.impute import SimpleImputer  # takes long to import
 
         values = table.values
-        if table.is_frame and self.unknown:
-            values = values.copy()
+        if table.is_frame:
+            values = values.copy(deep=False)
             for place in self.unknown:
                 values.isetitem(place, 0.0)  # it may be of any type
         numbers = check_view(values, title, may_lack_rows=True)
         if numbers.shape[1] != len(self.medians) or not numbers.shape[0]:
             return numbers
 
-        if is_new:
-            _warn_of_empty(numbers, table, self.unknown, title)
-        if self.unknown:
+        if is_new and not issparse(numbers):
+            is_empty = np.isnan(numbers).all(axis=0)
+            is_empty[list(self.unknown)] = False
+            if is_empty.any():
+                columns = _columns(table, np.flatnonzero(is_empty))
+                warn(
+                    f"{title} has no value in {columns}: filled by the medians of the "
+                    "fit."
+                )
+        if self.unknown and not table.is_frame:
             is_known = np.ones(len(self.medians))
             is_known[list(self.unknown)] = 0
             if issparse(numbers):
                 numbers = numbers.multiply(is_known).tocsr()
             else:
                 numbers = numbers * is_known
-
         imputer = SimpleImputer(strategy="median").fit(self.medians[None])
         return imputer.transform(numbers)
 
@@ -190,9 +196,8 @@ class TableEncoder:
         for place, levels in self.levels.items():
             column = read_column(frame, place)
             known = pd.Index(list(levels), dtype=object)
-            codes = known.get_indexer(np.asarray(column.values, dtype=object))
-            is_unknown = (codes < 0) & ~column.missing
-            unknown = column.values[is_unknown]
+            codes = known.get_indexer(column.values)
+            unknown = column.values[(codes < 0) & ~column.missing]
             if is_new and len(unknown):
                 different = sorted(set(unknown.tolist()), key=str)
                 shown = join_words(map(repr, different))
@@ -202,34 +207,32 @@ class TableEncoder:
                     f"not seen ({shown}), which count as different."
                 )
             every = np.arange(len(levels))
-            is_level = codes[:, None] == every
-            block = is_level.astype(np.float64)
-            fill = self.fill_levels.get(place)  # levels are never None
-            if is_new and fill is not None and column.missing.all() and len(block):
-                warn(
-                    f"{title}, column {column.name!r}: no value, filled by the fit's "
-                    f"{fill!r}."
-                )
+            block = np.equal.outer(codes, every).astype(np.float64)
             block[column.missing] = np.nan
-            if fill is not None:
+            if place in self.fill_levels:
+                fill = self.fill_levels[place]
                 block[column.missing] = [level == fill for level in levels]
+                if is_new and column.missing.all() and len(block):
+                    warn(
+                        f"{title}, column {column.name!r}: no value, filled by the "
+                        f"fit's {fill!r}."
+                    )
             blocks.append(block)
         return np.hstack(blocks)
 
     def sources(self) -> dict[str, Hashable]:
         """Return the column that each one-hot column comes from, by their names."""
         names = self.names or [f"column {place}" for place in range(self.n_columns)]
-        every = [
-            (names[place], level)
-            for place, found in self.levels.items()
-            for level in found
-        ]
-        return {f"{name}={level}": name for name, level in every}
+        return {
+            f"{names[place]}={level}": names[place]
+            for place, levels in self.levels.items()
+            for level in levels
+        }
 
 
 def encode_tables(
-    tables: Mapping[str, Table],
-    titles: Mapping[str, str],
+    tables: Tables,
+    titles: Titles,
     encoders: Mapping[str, TableEncoder],
     missing: np.ndarray | None,
     is_new: bool,
@@ -242,18 +245,16 @@ def encode_tables(
         options = (is_new, missing is not None)
         views += encoder.encode(table, name, titles[name], *options)
         places += [place] * (len(views) - len(places))
-    if len({view.name for view in views}) < len(views):
-        names = [view.name for view in views]
+    names = [view.name for view in views]
+    if len(set(names)) < len(names):
         raise ValueError(
             f"two views have one name, for categories have a view: {names}"
         )
-    if missing is None:
-        return views, None
-    return views, missing[:, places]
+    return views, some_of(missing, (slice(None), places))
 
 
 def fit_encoders(
-    tables: Mapping[str, Table], titles: Mapping[str, str], impute: str | None
+    tables: Tables, titles: Titles, impute: str | None
 ) -> dict[str, TableEncoder]:
     """Learn how to encode all tables, or name the columns that cannot be encoded."""
     learned: dict[str, TableEncoder] = {}
@@ -261,12 +262,10 @@ def fit_encoders(
     for name, table in tables.items():
         if n_dims(table.values) != 2:
             continue  # refused elsewhere
-        learned[name], unusable = _learn_columns(table, titles[name])
+        learned[name], unusable = learn_columns(table, titles[name])
         if unusable:
-            some = join_words(
-                [f"{column.name!r} ({column.content})" for column in unusable], 10
-            )
-            refusals.append(f"{titles[name]} has the columns {some}")
+            found = (f"{column.name!r} ({column.content})" for column in unusable)
+            refusals.append(f"{titles[name]} has the columns {join_words(found, 10)}")
         elif impute is not None:
             learned[name] = _with_fills(learned[name], table, titles[name])
     if refusals:
@@ -276,22 +275,19 @@ def fit_encoders(
     return learned
 
 
-def unusable_columns(table: Table, title: str) -> list[Column]:
-    """Return the columns of a table that are neither numbers nor categories."""
-    _, unusable = _learn_columns(table, title)
-    return unusable
-
-
-def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]:
+def learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]]:
     """Return the encoder of a table, and its columns that cannot be encoded."""
     encoder = TableEncoder(int(table.values.shape[1]))
     names = table.columns
     if table.is_frame:  # genes of AnnData often have one name
         _refuse_duplicates(table, title)
     if names is not None and len(set(names)) == len(names):
-        plain = (n if isinstance(n, str | float | int) else key_of(n) for n in names)
+        plain = (
+            label if isinstance(label, str | float | int) else key_of(label)
+            for label in names
+        )
         encoder = replace(encoder, names=tuple(plain))
-    if not table.is_frame or all(are_numbers(table.values)):
+    if not table.is_frame:
         return encoder, []
     # The type of a column says whether it holds numbers: there may be many columns.
     numbers = []
@@ -313,10 +309,8 @@ def _learn_columns(table: Table, title: str) -> tuple[TableEncoder, list[Column]
         is_declared = isinstance(table.values.dtypes.iloc[place], pd.CategoricalDtype)
         if column.kind == "category" and not is_declared:
             _warn_of_numbers(column, title)
-    if not (numbers or levels or unusable):
-        raise ValueError(
-            f"{title} has only columns of one value, {join_words(names or [])}."
-        )
+    if names and not (numbers or levels or unusable):
+        raise ValueError(f"{title} has only columns of one value, {join_words(names)}.")
     if len(numbers) < encoder.n_columns:
         encoder = replace(encoder, numbers=tuple(numbers), levels=levels)
     return encoder, unusable
@@ -333,11 +327,12 @@ def _warn_of_numbers(column: Column, title: str) -> None:
             f"{found}: the cells {marks} count as categories: {EMPTY}.",
             UnknownCellsWarning,
         )
-    elif column.digits:
+    elif len(column.levels) > 1 and are_codes(column.levels):
         warn(
-            f"{found}: {column.digits}; its values are taken for categories: make "
-            "numbers of them by pd.to_numeric(frame[column]), or say that they are "
-            "none by astype('category')."
+            f"{found}: whole numbers stored as text, such as {column.levels[0]!r}; its "
+            "values are taken for categories: make numbers of them by "
+            "pd.to_numeric(frame[column]), or say that they are none by "
+            "astype('category')."
         )
 
 
@@ -345,16 +340,15 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
     """Return an encoder that fills empty cells by medians and frequent levels."""
     fill_levels = {}
     for place, levels in encoder.levels.items():
-        column = read_column(table.values, place)
-        values = column.values[~column.missing].tolist()
-        fill_levels[place] = max(levels, key=values.count)
+        known = read_column(table.values, place).known
+        fill_levels[place] = max(levels, key=known.count)
     encoder = replace(encoder, fill_levels=fill_levels)
 
-    chosen = encoder._only_numbers(table)
+    chosen = encoder.only_numbers(table)
     if not in_memory(chosen.values) or not chosen.values.shape[1]:
         return encoder
     numbers = check_view(chosen.values, title)
-    if np.isinf(numbers.data if issparse(numbers) else numbers).any():
+    if np.isinf(stored_entries(numbers)).any():
         return encoder  # which is refused with its columns by whoever uses the numbers
     from sklearn.impute import SimpleImputer  # takes long to import
 
@@ -378,53 +372,33 @@ def _with_fills(encoder: TableEncoder, table: Table, title: str) -> TableEncoder
 def _columns(table: Table, places: Any) -> str:
     """Return how many of its columns some are, and their names."""
     names = table.columns
-    listed = [repr(names[p]) if names else f"column {p}" for p in places]
+    listed = [f"column {place}" for place in places]
+    if names:
+        listed = [repr(names[place]) for place in places]
     n_columns = count(table.values.shape[1], "column")
     return f"{len(listed):,} of {n_columns} ({join_words(listed)})"
 
 
-def _with_empty_columns(table: Table, names: Sequence[Any]) -> Table:
-    """Return new rows with empty columns of some names."""
-    columns = pd.Index(names)
-    empty = pd.DataFrame(np.nan, table.values.index, columns)
-    both = pd.concat([table.values, empty], axis=1)
-    return replace(table, values=both)
-
-
 def _warn_of_columns(table: Table, known: np.ndarray, title: str) -> None:
     """Warn of columns of new rows that the fit did not have, but for outcomes."""
-    names = np.array(table.columns, object)
-    unknown = np.delete(names, known).tolist()
-    outcomes = []
+    unknown = set(range(table.values.shape[1])).difference(known)
+    names = [table.columns[place] for place in sorted(unknown) if table.columns]
+    others = [name for name in names if not is_own_column(name)]
     if table.is_frame:
         outcomes = outcome_columns(table.values)
-
-    others = [c for c in unknown if c not in outcomes and not is_own_column(c)]
+        others = [name for name in others if name not in outcomes]
     if others:
         listed = join_words(map(repr, others))
         warn(f"{title} has the columns {listed}, which the fit did not have: left out.")
 
 
-def _warn_of_empty(
-    numbers: Any, table: Table, unknown: Sequence[int], title: str
-) -> None:
-    """Warn of columns of new rows that hold no value."""
-    if issparse(numbers) or not np.isnan(numbers[0]).any():
-        return
-    is_empty = np.isnan(numbers).all(axis=0)
-    is_empty[list(unknown)] = False
-    if is_empty.any():
-        columns = _columns(table, np.flatnonzero(is_empty))
-        warn(f"{title} has no value in {columns}: filled by the medians of the fit.")
-
-
 def _refuse_duplicates(table: Table, title: str) -> None:
     """Refuse a table in which several columns have one name."""
     names = pd.Series(table.columns, dtype=object)
-    if names.duplicated().any():
-        repeated = names[names.duplicated()].unique()
-        doubles = join_words(map(repr, repeated))
+    repeated = names[names.duplicated()].unique()
+    if len(repeated):
         raise ValueError(
-            f"{title} has several columns of the name {doubles}: rename them, or pass "
+            f"{title} has several columns of the name "
+            f"{join_words(map(repr, repeated))}: rename them, or pass "
             "frame.loc[:, ~frame.columns.duplicated()]."
         )

@@ -1,6 +1,7 @@
 """All that is in the way of a fit of tables, found at once, with a cure for each."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,18 +10,18 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from mkclust.data.check import in_memory
-from mkclust.data.encode import unusable_columns
-from mkclust.data.id_columns import is_own_column
-from mkclust.data.join import holds_ids
+from mkclust.data.encode import learn_columns
 from mkclust.data.no_features import (
+    about_ids,
     has_only_survival,
     id_columns,
+    is_own_column,
     leave_out_outcomes,
     outcome_columns,
 )
 from mkclust.data.options import TableOptions
 from mkclust.data.orientation import turn, turned_tables
-from mkclust.data.tables import Column, Table, are_numbers, read_column
+from mkclust.data.tables import Column, Table, Tables, Titles, are_numbers, read_column
 from mkclust.exceptions import silence
 from mkclust.index import has_ids, shared_length, spelled_otherwise, written_like
 from mkclust.text import count, join_words
@@ -47,27 +48,20 @@ class Finding:
     # Whether a fit is refused; if not, it may be of something else than was meant.
     stops: bool = True
 
-    @property
-    def replaces_error(self) -> bool:
-        """Whether it explains an error that says something else."""
-        return any(cure.parameter == "samples_in" for cure in self.cures)
 
-    def describe(self, title: str) -> str:
-        """Return the finding with its advice for Python."""
-        return f"{title} {self.found}: {self.advice}"
-
-
-def list_findings(findings: Collection[Finding], titles: Mapping[str, str]) -> str:
+def list_findings(findings: Collection[Finding], titles: Titles) -> str:
     """Return findings as the message of an error: one on one line, or a list."""
-    lines = [each.describe(titles.get(each.table, each.table)) for each in findings]
+    lines = [
+        f"{titles[finding.table]} {finding.found}: {finding.advice}"
+        for finding in findings
+    ]
     if len(lines) == 1:
         return lines[0]
-    things = count(len(lines), "thing")
-    return "\n- ".join([f"{things} are in the way of a fit:", *lines])
+    return "\n- ".join([f"{len(lines)} things are in the way of a fit:", *lines])
 
 
 def find_obstacles(
-    tables: Mapping[str, Table], options: TableOptions, of_pairs: Collection[str] = ()
+    tables: Tables, options: TableOptions, of_pairs: Collection[str] = ()
 ) -> list[Finding]:
     """Return all that is in the way of a fit, as if each were cured before the next.
 
@@ -84,9 +78,7 @@ def find_obstacles(
     return search.findings
 
 
-def find_advice(
-    tables: Mapping[str, Table], of_pairs: Collection[str] = ()
-) -> list[Finding]:
+def find_advice(tables: Tables, of_pairs: Collection[str] = ()) -> list[Finding]:
     """Return what stops no fit, and may make it one of something else than meant."""
     search = _Search(dict(tables), TableOptions(), of_pairs)
     for name in search.frames:
@@ -102,9 +94,7 @@ def find_marks(name: str, table: Table) -> list[Finding]:
     return [replace(each, stops=False) for each in search.findings]
 
 
-def find_unmatched(
-    name: str, table: Table, others: Mapping[str, Table]
-) -> list[Finding]:
+def find_unmatched(name: str, table: Table, others: Tables) -> list[Finding]:
     """Return why no row of a table is a sample of others that are clustered."""
     tables = {**others, name: table}
     for reference in (None, *others):
@@ -115,7 +105,9 @@ def find_unmatched(
         # compared.
         if reference or any(each.cures for each in search.findings):
             break
-    return [each for each in search.findings if each.cures or each.table == name]
+    return [
+        finding for finding in search.findings if finding.cures or finding.table == name
+    ]
 
 
 def find_in_covariates(name: str, table: Table, impute: str | None) -> list[Finding]:
@@ -172,7 +164,7 @@ class _Search:
 
     def orientation(self) -> None:
         """Turn the tables whose columns are samples."""
-        for name, other, _, _ in turned_tables(self.tables):
+        for name, other, _ in turned_tables(self.tables):
             cure = Cure("samples_in", "columns", name)
             found = f"has samples in its columns, those of {other!r}"
             self.add(name, found, "pass its transpose, frame.T", cure)
@@ -189,11 +181,22 @@ class _Search:
             return
 
         for name, index in indexes.items():
-            if index.duplicated().any():
-                self._name_repeated(name, index)
+            twice = index[index.duplicated()]
+            if len(twice):
+                self.add(
+                    name,
+                    f"has {count(len(twice), 'id')} more than once, such as "
+                    f"{twice[0]!r}",
+                    "keep one row per id, as frame[~frame.index.duplicated()] does",
+                    remedy="keep one row per id",
+                )
 
         if reference is None:
-            reference = min(indexes, key=lambda name: _mean_length(indexes[name]))
+            sizes = {
+                name: np.mean([len(str(each)) for each in ids])
+                for name, ids in indexes.items()
+            }
+            reference = min(sizes, key=lambda name: sizes[name])
         for name, index in indexes.items():
             if name != reference:
                 self._compare(name, index, reference, indexes[reference])
@@ -210,11 +213,10 @@ class _Search:
 
             column = _column_of_ids(table.values, list(indexes.values()))
             if column is not None:
-                found = (
-                    f"has no ids, and those of {other!r} are in its column {column!r}"
-                )
-                advice = f"pass frame.set_index({column!r})"
-                self._take_as_ids(name, column, found, advice)
+                found = f"has no ids, and its column {column!r} has those of {other!r}"
+                cure = Cure("id", str(column), name)
+                self.add(name, found, f"pass frame.set_index({column!r})", cure)
+                self._keep(name, table.values.set_index(column))
             elif ids.inferred_type != "integer":
                 self.add(
                     name,
@@ -225,29 +227,18 @@ class _Search:
                     "there is one",
                 )
 
-    def _name_repeated(self, name: str, index: pd.Index) -> None:
-        """Note ids that are there twice."""
-        twice = index[index.duplicated()]
-        self.add(
-            name,
-            f"has {count(len(twice), 'id')} more than once, such as {twice[0]!r}",
-            "keep one row per id, as frame[~frame.index.duplicated()] does",
-            remedy="keep one row per id",
-        )
-
     def _compare(
         self, name: str, index: pd.Index, reference: str, ids: pd.Index
     ) -> None:
         """Compare the ids of a table with those of another."""
-        index = written_like(index, ids)
-        names = list(dict.fromkeys(index))
-        others = list(dict.fromkeys(ids))
-        n_common = len(set(names) & set(others))
+        names = written_like(index, ids).unique().tolist()
+        others = ids.unique().tolist()
+        share_some = not set(names).isdisjoint(others)
         length = shared_length(names, others)
-        if not n_common and length is None:
+        if not share_some and length is None:
             self.unmatched.add(name)
         alike = spelled_otherwise(names, others)
-        if alike and (self.options.join == "exact" or not n_common):
+        if alike and (self.options.join == "exact" or not share_some):
             self.add(
                 name,
                 f"has other ids than {reference!r}: {alike}",
@@ -259,7 +250,7 @@ class _Search:
         if length is not None:
             self._cut(name, length, f"longer than those of {reference!r}")
             self._cut(reference, length, f"longer than what {name!r} shares with them")
-        elif not n_common:
+        elif not share_some:
             self.add(
                 name,
                 f"has ids such as {names[0]!r}, none of which {reference!r} has "
@@ -280,10 +271,9 @@ class _Search:
             Cure("trim_ids", str(length), name),
         )
         index = table.index.str[:length]
-        values = table.values
+        self.tables[name] = replace(table, index=index)
         if table.is_frame:
-            values = values.set_axis(index)
-        self.tables[name] = replace(table, values=values, index=index)
+            self._keep(name, table.values.set_axis(index))
 
     def columns(self) -> None:
         """Drop columns that are no features, and make numbers of what is mostly so."""
@@ -294,32 +284,27 @@ class _Search:
 
             self.unmark(name)
             self.outcomes(name)
-            frame = self.tables[name].values
-            numbering = [frame.columns[place] for place in id_columns(frame)]
-            if numbering and are_bare and not has_ids(frame.index):
-                column = numbering.pop(0)
-                self._take_as_ids(
-                    name,
-                    column,
-                    f"has the column {column!r}, which numbers the samples",
-                    f"make it the index by frame.set_index({column!r})",
-                )
-            self._drop(name, numbering, "of numbers of samples")
+            for column in id_columns(self.tables[name].values):
+                frame = self.tables[name].values
+                if are_bare and not has_ids(frame.index):
+                    cure = Cure("id", str(column), name)
+                    self._keep(name, frame.set_index(column))
+                else:
+                    cure = Cure("drop", str(column), name)
+                    self._keep(name, frame.drop(columns=[column]))
+                self.add(name, *about_ids(column), cure)
 
             try:
                 kept = leave_out_outcomes({name: self.tables[name]}, {name: name})
-                unusable = unusable_columns(kept[name], name)
+                _, unusable = learn_columns(kept[name], name)
             except ValueError:
                 continue  # said by the reader
             self._mend(name, unusable)
 
     def survival(self) -> None:
         """Note tables of survival alone, and look at the others only."""
-        alone = [
-            name
-            for name, table in self.frames.items()
-            if has_only_survival(table.values)
-        ]
+        frames = self.frames.items()
+        alone = [name for name, table in frames if has_only_survival(table.values)]
         if len(alone) == len(self.tables):
             return
         for name in alone:
@@ -355,83 +340,70 @@ class _Search:
 
         Categories keep them as a level of their own, unless the user says otherwise.
         """
-        table = self.tables[name]
-        values = table.values
-        marked = []
-        refused = []
-        for place in np.flatnonzero(~np.array(are_numbers(values), bool)).tolist():
-            column = read_column(values, place)
-            is_declared = isinstance(values.dtypes.iloc[place], pd.CategoricalDtype)
-            if is_declared or not column.unknown:
+        values = self.tables[name].values.copy(deep=False)
+        marked = {}
+        for place, is_number in enumerate(are_numbers(values)):
+            if is_number or isinstance(values.dtypes.iloc[place], pd.CategoricalDtype):
                 continue
-            marked.append(column)
-            if column.content:
-                refused.append(place)
+            column = read_column(values, place)
+            if column.unknown:
+                marked[place] = column
         if not marked:
             return
 
-        marks = sorted({mark for column in marked for mark in column.unknown})
+        marks = sorted({mark for each in marked.values() for mark in each.unknown})
+        refused = [place for place, column in marked.items() if column.content]
         self.add(
             name,
             f"has the cells {join_words(map(repr, marks))} in "
             f"{count(len(marked), 'column')} "
-            f"({join_words(repr(column.name) for column in marked)}), which seem to "
-            "mean that a value is not known",
+            f"({join_words(repr(each.name) for each in marked.values())}), which seem "
+            "to mean that a value is not known",
             f"pass missing={marks!r} to load, or replace them by NaN",
             *(Cure("missing", mark, name) for mark in marks),
             stops=bool(refused),
         )
-        values = values.copy()
         for place in refused:
             cells = values.iloc[:, place]
             known = cells.mask(cells.isin(marks), None)
             numbers = pd.to_numeric(known, errors="coerce")
-            if numbers.notna().sum() == known.notna().sum():
+            if numbers.notna().equals(known.notna()):
                 known = numbers
             values.isetitem(place, known)
-        self.tables[name] = replace(table, values=values)
+        self._keep(name, values)
 
-    def _take_as_ids(self, name: str, column: Any, found: str, advice: str) -> None:
-        """Note a column, and take its values for the ids of the samples."""
-        table = self.tables[name]
-        self.add(name, found, advice, Cure("id", str(column), name))
-        values = table.values.set_index(column)
-        self.tables[name] = replace(table, values=values, index=values.index)
+    def _keep(self, name: str, frame: pd.DataFrame) -> None:
+        """Go on with a table in which something was cured."""
+        self.tables[name] = Table(frame, frame.index)
 
     def _drop(self, name: str, columns: list[Any], what: str) -> None:
         """Drop columns of one kind."""
         if not columns:
             return
-        noun = "columns"
-        if len(columns) == 1:
-            noun = "column"
-
-        cures = [Cure("drop", str(column), name) for column in columns]
         self.add(
             name,
-            f"has the {noun} {join_words(map(repr, columns))} {what}",
+            f"has the column{'s' * (len(columns) > 1)} "
+            f"{join_words(map(repr, columns))} {what}",
             f"drop by frame.drop(columns={columns!r})",
-            *cures,
+            *(Cure("drop", str(column), name) for column in columns),
         )
-        table = self.tables[name]
-        values = table.values.drop(columns=columns)
-        self.tables[name] = replace(table, values=values)
+        self._keep(name, self.tables[name].values.drop(columns=columns))
 
     def _mend(self, name: str, columns: list[Column]) -> None:
         """Drop dates and text, and take words among numbers for empty cells."""
         dates = [column.name for column in columns if column.kind == "date"]
         self._drop(name, dates, "of dates")
 
-        others = []
         # Words among numbers are taken for marks of empty cells if there are at most so
         # many.
         most_marks = 3
+        others = {}
         for column in columns:
-            marks = column.marks
+            marks = sorted(set(column.words))
             if column.kind == "date":
                 continue
             if not 0 < len(marks) <= most_marks:
-                others.append(column)
+                others[column.name] = column.content
                 continue
 
             self.add(
@@ -441,43 +413,39 @@ class _Search:
                 f"missing={marks!r} to load",
                 *(Cure("missing", mark, name) for mark in marks),
             )
-            table = self.tables[name]
-            values = table.values.copy()
-            values[column.name] = pd.to_numeric(values[column.name], errors="coerce")
-            self.tables[name] = replace(table, values=values)
+            frame = self.tables[name].values.copy(deep=False)
+            frame[column.name] = pd.to_numeric(frame[column.name], errors="coerce")
+            self._keep(name, frame)
 
-        named = [column.name for column in others]
-        contents = join_words(dict.fromkeys(column.content for column in others))
-        self._drop(name, named, f"of {contents}, neither numbers nor categories")
+        contents = join_words(dict.fromkeys(others.values()))
+        self._drop(name, [*others], f"of {contents}, neither numbers nor categories")
 
     def join(self) -> None:
         """Note that tables have other samples."""
-        indexes = {
-            name: index
-            for name, index in self.indexes.items()
-            if name not in self.unmatched
-        }
+        indexes = self.indexes
+        for name in self.unmatched & indexes.keys():
+            del indexes[name]
         if self.options.join != "exact" or len(indexes) < 2:
             return
         if any(not index.is_unique for index in indexes.values()):
             return
 
-        first, *others = indexes.values()
-        everybody = first
-        common = first
-        for index in others:
-            written = written_like(index, first)
-            everybody = everybody.union(written, sort=False)
-            common = common[common.isin(written)]
-        if len(common) == len(everybody):
+        first = next(iter(indexes.values()))
+        ids = [
+            sample
+            for index in indexes.values()
+            for sample in written_like(index, first)
+        ]
+        counts = Counter(ids)
+        n_common = list(counts.values()).count(len(indexes))
+        if n_common == len(counts):
             return
 
-        lacks = {name: len(everybody) - len(each) for name, each in indexes.items()}
-        name = max(lacks, key=lambda each: lacks[each])
+        name = min(indexes, key=lambda each: len(indexes[each]))
         self.add(
             name,
-            f"lacks {lacks[name]:,} of {len(everybody):,} samples, and "
-            f"{len(common):,} are in all tables",
+            f"lacks {len(counts) - len(indexes[name]):,} of {len(counts):,} samples, "
+            f"and {n_common:,} are in all tables",
             "pass join='outer' to keep all samples, or join='inner' to keep those "
             "that all have",
             Cure("join", "outer"),
@@ -485,37 +453,44 @@ class _Search:
         self.options = replace(self.options, join="outer")
 
     def cells(self) -> None:
-        """Note empty and infinite cells."""
+        """Note empty and infinite cells of tables in memory."""
         for name, table in self.tables.items():
-            if name in self.of_pairs or not _is_counted(table):
+            values = table.values
+            is_dense = in_memory(values) and not issparse(values)
+            is_table = is_dense and values.ndim == 2
+            if name in self.of_pairs or not is_table:
                 continue
 
-            empty, infinite = _bad_cells(table, len(self.tables) > 1)
+            frame = values
+            if not table.is_frame:
+                frame = pd.DataFrame(values, columns=table.names)
+            numbers = frame.loc[:, are_numbers(frame)]
+            infinite = _named_counts(numbers.isin([np.inf, -np.inf]))
             if infinite:
                 self.add(
                     name,
-                    f"has infinite entries in {_named_counts(infinite)}",
+                    f"has infinite entries in {infinite}",
                     "replace infinity yourself",
                     remedy="replace infinity in the file",
                 )
+            if len(self.tables) > 1:
+                # Samples without any entry lack the table.
+                frame = frame.dropna(how="all")
+            empty = _named_counts(frame.isna())
             if empty and self.options.impute is None:
                 self.add(
                     name,
-                    f"has empty cells in {_named_counts(empty)}",
+                    f"has empty cells in {empty}",
                     "pass impute='median' to fill them, or drop these columns or rows",
                     Cure("impute", "median"),
                 )
-
-
-def _mean_length(index: pd.Index) -> float:
-    return float(np.mean([len(str(each)) for each in index]))
 
 
 def _column_of_ids(frame: pd.DataFrame, indexes: list[pd.Index]) -> Any:
     """Return the first column of unique values that are ids of other tables."""
     for place, column in enumerate(frame.columns):
         values = frame.iloc[:, place]
-        if any(holds_ids(values, ids) for ids in indexes):
+        if any(_holds_ids(values, ids) for ids in indexes):
             return column
 
         texts = values.tolist()
@@ -525,36 +500,24 @@ def _column_of_ids(frame: pd.DataFrame, indexes: list[pd.Index]) -> Any:
     return None
 
 
-def _is_counted(table: Table) -> bool:
-    """Return whether the cells of a table are looked at: those in memory."""
-    values = table.values
-    if not in_memory(values) or issparse(values) or values.ndim != 2:
+def _holds_ids(column: pd.Series, ids: Any) -> bool:
+    """Return whether a column is unique, and mostly ids of another table."""
+    if column.isna().any() or not column.is_unique:
         return False
-    return table.is_frame or values.dtype.kind == "f"
+    # A column holds the ids of another table if more than this share of its values are
+    # among them.
+    most = 0.5
+    values = written_like(pd.Index(column), ids)
+    return bool(values.isin(ids).mean() > most)
 
 
-def _bad_cells(table: Table, may_lack: bool) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return the numbers of empty and of infinite cells by column."""
-    values = table.values
-    if not table.is_frame:
-        values = pd.DataFrame(values, columns=table.names)
-
-    is_empty = values.isna().to_numpy()
-    if may_lack:
-        # Samples without any entry lack the table.
-        is_empty = is_empty & ~is_empty.all(axis=1, keepdims=True)
-    numbers = np.flatnonzero(are_numbers(values))
-    entries = values.iloc[:, numbers].to_numpy(float, na_value=np.nan)
-    n_infinite = np.zeros(values.shape[1], int)
-    n_infinite[numbers] = np.isinf(entries).sum(axis=0)
-    counted = []
-    for n_bad in (is_empty.sum(axis=0), n_infinite):
-        bad = np.flatnonzero(n_bad)
-        counted.append({values.columns[p]: int(n_bad[p]) for p in bad})
-    empty, infinite = counted
-    return empty, infinite
-
-
-def _named_counts(counts: Mapping[Any, int]) -> str:
-    columns = count(len(counts), "column")
-    return f"{columns} ({join_words(f'{name!r}: {n}' for name, n in counts.items())})"
+def _named_counts(marks: pd.DataFrame) -> str:
+    """Return how many cells of which columns are marked, nothing if none is."""
+    found = [
+        f"{name!r}: {n_marked}"
+        for name, n_marked in marks.sum().items()
+        if n_marked > 0
+    ]
+    if not found:
+        return ""
+    return f"{count(len(found), 'column')} ({join_words(found)})"

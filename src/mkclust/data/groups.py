@@ -35,10 +35,9 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
     [0, 1, 0, 2, 3]
     """
     index = index_of(groups)
+    values = pd.DataFrame(arrays_to_host(groups))
     if index is None:
-        values = pd.DataFrame(arrays_to_host(groups))
-    else:
-        values = pd.DataFrame(groups)
+        index = len(values)
 
     if values.shape[1] != 1:
         raise ValueError(
@@ -46,17 +45,14 @@ def read_groups(groups: Any, samples: Any, *, whose: str = FITTED) -> np.ndarray
             "sample's group"
         )
 
-    rows = match_rows(
-        len(values) if index is None else index, samples, "groups", whose, every=True
-    )
+    rows = match_rows(index, samples, "groups", whose, every=True)
     names = values.iloc[rows, 0].reset_index(drop=True)
-    numbers, _ = pd.factorize(names)
-    n_known = numbers.max(initial=-1) + 1
+    numbers, known = pd.factorize(names)
     is_alone = numbers < 0
-    numbers[is_alone] = n_known + np.arange(is_alone.sum())
+    numbers[is_alone] = len(known) + np.arange(is_alone.sum())
     numbers, _ = pd.factorize(numbers)
 
-    if len(np.unique(numbers)) < 2:
+    if not numbers.any():
         raise ValueError(
             f"groups has one group for all {len(numbers)} samples: pass ids that "
             "differ between families, patients, batches or plates, or leave groups out"
@@ -84,8 +80,7 @@ def permutation_of_groups(groups: np.ndarray, rng: np.random.Generator) -> np.nd
     members = np.argsort(codes, kind="stable")
     shuffled = np.lexsort([rng.random(len(codes)), codes])
     starts = np.cumsum(sizes) - sizes
-    firsts = np.repeat(starts, sizes)
-    within = np.arange(len(codes)) - firsts
+    within = np.arange(len(codes)) - np.repeat(starts, sizes)
     order = np.empty(len(codes), dtype=np.intp)
     places = np.repeat(starts[source], sizes) + within
     order[members] = shuffled[places]

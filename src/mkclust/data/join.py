@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from mkclust.index import (
     refuse_disjoint,
     refuse_missing,
     refuse_repeated,
-    spelling_difference,
+    spelled_otherwise,
     whole_numbers,
     written_like,
 )
@@ -56,7 +56,9 @@ class Alignment(NamedTuple):
         """The names of the levels of the index, None without one."""
         if self.index is None:
             return None
-        return tuple(None if name is None else str(name) for name in self.index.names)
+        return tuple(
+            None if level is None else str(level) for level in self.index.names
+        )
 
 
 def align(
@@ -72,8 +74,7 @@ def align(
     ids, an outer one has its ids, then the others of the next, and so on. New samples
     may be in any table.
     """
-    numbered = enumerate(indexes)
-    given = {place: index for place, index in numbered if index is not None}
+    given = {place: each for place, each in enumerate(indexes) if each is not None}
     for place, index in given.items():
         refuse_missing(index, labels[place])
     defaults = [index for index in given.values() if not has_ids(index)]
@@ -83,21 +84,19 @@ def align(
     if len(defaults) == len(given):
         return as_they_are
     named = _matched_by_id(given, labels, join)
-    first = next(iter(named))
-    is_alone = len(named) == 1
-    if is_alone and not named[first].is_unique:
+    first = next(iter(named.values()))
+    if len(named) == 1 and not first.is_unique:
         return as_they_are  # there is nothing to pair
 
-    pairs = []
-    for place, index in named.items():
-        like_first = written_like(index, named[first])
-        pairs.append((like_first, labels[place]))
-        refuse_repeated(*pairs[-1])
-    ids = _ids_of(named[first], pairs, join, is_new)
+    pairs = [
+        (written_like(index, first), labels[place]) for place, index in named.items()
+    ]
+    for pair in pairs:
+        refuse_repeated(*pair)
+    ids = _ids_of(first, pairs, join, is_new)
 
     rows: list[np.ndarray | None] = [None] * len(indexes)
-    shape = (len(ids), len(indexes))
-    missing = np.zeros(shape, dtype=bool)
+    missing = np.zeros((len(ids), len(indexes)), dtype=bool)
     for place, (index, _) in zip(named, pairs, strict=True):
         where = find(index, ids)
         missing[:, place] = where < 0
@@ -111,9 +110,7 @@ def align(
             f"{without[0]} has no ids, and other tables have different ids, or ids in "
             f"different orders: give {without[0]} an index of ids"
         )
-    if not missing.any():
-        return Alignment(rows, ids, None, without)
-    return Alignment(rows, ids, missing, without)
+    return Alignment(rows, ids, missing if missing.any() else None, without)
 
 
 def _ids_of(
@@ -125,10 +122,19 @@ def _ids_of(
     if join == "outer":
         return _union(pairs, is_new)
 
+    title = pairs[0][1]
     for index, label in pairs:
-        is_known = find(index, first) >= 0
-        if not len(index) == len(first) == is_known.sum():
-            _refuse_others(index, first, label, pairs[0][1])
+        common = int((find(index, first) >= 0).sum())
+        if not common:
+            refuse_disjoint(first, index, title, label)
+        if not len(index) == len(first) == common:
+            advice = id_advice(first, index) or "give the same samples the same ids"
+            raise ValueError(
+                f"{title} and {label} have {common} ids in common, and "
+                f"{len(first) - common} are only in {title}, {len(index) - common} "
+                f"only in {label}: {advice}, or pass join='inner' to keep the samples "
+                f"that all have or join='outer' to keep all samples ({BY_ROW})"
+            )
     return first
 
 
@@ -136,8 +142,7 @@ def _matched_by_id(
     indexes: Mapping[int, Any], labels: Sequence[str], join: str
 ) -> dict[int, Any]:
     """Return the indexes that are matched by id with the first one that holds ids."""
-    with_ids = (place for place, index in indexes.items() if has_ids(index))
-    first = next(with_ids)
+    first = next(place for place, index in indexes.items() if has_ids(index))
     named = {}
     for place, index in indexes.items():
         is_own = place == first or (join == "outer" and not len(index))
@@ -163,38 +168,33 @@ def align_tables(
     indexes = [table.index for table in aligned]
     found = align(indexes, labels, join=join, is_new=is_new)
     for place, rows in enumerate(found.rows):
-        if rows is None:
-            continue
-        table = aligned[place]
-        values = take(table.values, rows, square[place])
-        index = table.index[rows]
-        aligned[place] = replace(table, values=values, index=index)
+        if rows is not None:
+            table = aligned[place]
+            values = take(table.values, rows, square[place])
+            aligned[place] = replace(table, values=values, index=table.index[rows])
     return aligned, found
 
 
 def _refuse_positions(tables: Sequence[Table], labels: Sequence[str]) -> None:
     """Refuse a default index next to ids that are not numbers of rows."""
-    frames = {
-        place: table for place, table in enumerate(tables) if table.index is not None
-    }
-    named = [place for place, table in frames.items() if has_ids(table.index)]
+    named = [place for place, table in enumerate(tables) if has_ids(table.index)]
     if not named:
         return
 
-    first = named[0]
-    ids = frames[first].index
+    ids = tables[named[0]].index
+    whose = labels[named[0]]
     # Which may be those of the default index.
     are_numbers = whole_numbers(ids) is not None
-    for place, table in frames.items():
-        if not len(table.index) or has_ids(table.index):
+    for place, table in enumerate(tables):
+        if table.index is None or not len(table.index) or place in named:
             continue
-        if are_numbers and not _has_all_ids(table, ids):
-            continue
-        raise ValueError(
-            f"{labels[first]} has ids such as {ids[:1].tolist()[0]!r}, and "
-            f"{labels[place]} has the default index, so that its rows may be in "
-            f"another order: {_cure(table, ids, labels[first])}"
-        )
+        if not are_numbers or _has_all_ids(table, ids):
+            raise ValueError(
+                f"{whose} has ids such as {ids[:1].tolist()[0]!r}, and {labels[place]} "
+                "has the default index, so that its rows may be in another order: pass "
+                "frame.set_index(column) if a column holds its ids, or "
+                f"frame.set_axis(other.index) if its rows are in the order of {whose}"
+            )
 
 
 def _has_all_ids(table: Table, ids: Any) -> bool:
@@ -209,50 +209,24 @@ def _has_all_ids(table: Table, ids: Any) -> bool:
     )
 
 
-def _cure(table: Table, ids: Any, whose: str) -> str:
-    """Return how the rows of a table without ids get those of another."""
-    if table.is_frame and ids.nlevels == 1:
-        for place, column in enumerate(table.values.columns):
-            if holds_ids(table.values.iloc[:, place], ids):
-                return (
-                    f"its column {column!r} holds ids, so pass "
-                    f"frame.set_index({column!r})"
-                )
-
-    return (
-        "pass frame.set_index(column) if a column holds its ids, or "
-        f"frame.set_axis(other.index) if its rows are in the order of {whose}"
-    )
-
-
-def holds_ids(column: pd.Series, ids: Any) -> bool:
-    """Return whether a column is unique, and mostly ids of another table."""
-    if column.isna().any() or not column.is_unique:
-        return False
-
-    values = written_like(pd.Index(column), ids)
-
-    # A column holds the ids of another table if more than this share of its values are
-    # among them.
-    most = 0.5
-    return bool(values.isin(ids).mean() > most)
-
-
 def training_columns(
     kernels: Sequence[Any], labels: Sequence[str], training: Any, join: str
 ) -> list[Any]:
     """Bring the columns of new samples' kernels to the order of training samples."""
-    frames = {p: K for p, K in enumerate(kernels) if isinstance(K, pd.DataFrame)}
-    headers = [K.columns for K in frames.values()]
-    if training is None and any(not headers[0].equals(each) for each in headers):
+    frames = {
+        place: kernel
+        for place, kernel in enumerate(kernels)
+        if isinstance(kernel, pd.DataFrame)
+    }
+    found = list(kernels)
+    if training is None:
+        headers = [K.columns for K in frames.values()]
+        if all(headers[0].equals(each) for each in headers):
+            return found
         raise ValueError(
             f"the columns of {join_words(labels)} are not in one order, and the model "
             "was fitted on samples without ids: pass their order"
         )
-    found = list(kernels)
-    if training is None:
-        return found
-
     for p, K in frames.items():
         if has_ids(K.columns) or len(K.columns) == len(training):
             who = f"the header of {labels[p]}"
@@ -272,9 +246,9 @@ def columns_are_ids(frame: Any) -> bool:
     if not isinstance(frame, pd.DataFrame) or frame.shape[0] != frame.shape[1]:
         return False
     rows = frame.index
-    columns = frame.columns
+    columns = written_like(frame.columns, rows)
     are_unique = has_ids(rows) and rows.is_unique and columns.is_unique
-    return are_unique and bool(np.all(find(written_like(columns, rows), rows) >= 0))
+    return are_unique and bool(np.all(find(columns, rows) >= 0))
 
 
 def looks_like_kernel(X: Any) -> bool:
@@ -336,24 +310,7 @@ def _warn_of_spelling(pairs: Sequence[tuple[Any, str]], message: str) -> None:
         for other, owner in pairs[:place]:
             only_here = index[find(other, index) < 0]
             only_there = other[find(index, other) < 0]
-            alike = spelling_difference(only_there, only_here)
+            alike = spelled_otherwise(only_there, only_here)
             if alike:
                 told = message.format(owner, label)
-                warn(f"{told}: {alike}.", IdSpellingWarning)
-
-
-def _refuse_others(index: Any, first: Any, label: str, title: str) -> NoReturn:
-    """Say which ids two tables of an exact join do not share."""
-    common = int((find(index, first) >= 0).sum())
-    if not common:
-        refuse_disjoint(first, index, title, label)
-    message = (
-        f"{title} and {label} have {common} ids in common, and {len(first) - common} "
-        f"are only in {title}, {len(index) - common} only in {label}: pass "
-        "join='inner' to keep the samples that all have or join='outer' to keep all "
-        f"samples ({BY_ROW})"
-    )
-    advice = id_advice(first, index)
-    if advice:
-        message += f". {advice}"
-    raise ValueError(message)
+                warn(f"{told}: {alike}: write them alike.", IdSpellingWarning)

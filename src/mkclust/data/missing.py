@@ -18,7 +18,14 @@ from mkclust.data.check import (
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.row_source import RowSubset
 from mkclust.index import has_ids, index_of, match_rows
-from mkclust.linalg import is_foreign, is_sparse, namespace, select, to_host
+from mkclust.linalg import (
+    arrays_to_host,
+    is_foreign,
+    is_sparse,
+    namespace,
+    select,
+    to_host,
+)
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.text import count, join_words
@@ -61,7 +68,10 @@ def single_kernels(whole: Any) -> list[Any]:
     if isinstance(whole, np.ndarray) or is_foreign(whole):
         return [whole[p, ...] for p in range(whole.shape[0])]
     n_kernels, n, n_columns = whole.shape
-    return [RowSubset(whole, np.arange(n), n == n_columns, p) for p in range(n_kernels)]
+    return [
+        RowSubset(whole, np.arange(n), n == n_columns, place)
+        for place in range(n_kernels)
+    ]
 
 
 def cut_missing(
@@ -82,21 +92,19 @@ def cut_missing(
     who = "view"
     if is_kernels:
         who = "kernel"
-
     lengths = {n_rows(part) for part in parts.values()}
     if observed is None and absent is None and len(lengths) > 1:
         return dict(parts), None  # refused elsewhere
 
+    absent, missing = _masks(parts, absent, observed, index)
     are_samples = is_kernels and not is_new
-    held, missing = _masks(parts, absent, observed, index)
     found = dict(parts)
     for place, (name, part) in enumerate(parts.items()):
-        title = f"{who.capitalize()} {name!r}"
         samples = _samples_of(
             part,
-            held[:, place],
+            ~absent[:, place],
             ~missing[:, place],
-            title,
+            f"{who.capitalize()} {name!r}",
         )
         if len(parts) > 1:
             if are_samples:
@@ -114,31 +122,52 @@ def cut_missing(
 
     if not missing.any():
         return found, None
-    _refuse_uncovered(missing, index, who)
-    if not is_new:
-        _refuse_without_samples(list(found), missing, who)
+    _refuse_gaps(list(parts), missing, index, who, is_new)
     return found, missing
 
 
 def _masks(
     parts: Mapping[str, Any], absent: np.ndarray | None, observed: Any, index: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples each part has after a join, and which are missing."""
+    """Return which samples each part lacks after a join, and which are missing."""
+    missing = absent
     if observed is not None:
         missing = read_mask(observed, list(parts), index)
-    elif absent is not None:
-        missing = absent.copy()
-    else:
+    if missing is None:
         n_samples = n_rows(next(iter(parts.values())))
         missing = np.zeros((n_samples, len(parts)), bool)
-
     if absent is None:
-        return np.ones(missing.shape, bool), missing
+        absent = np.zeros_like(missing)
     if len(absent) != len(missing):
         raise ValueError(
             f"observed has {len(missing):,} rows for {len(absent):,} samples"
         )
-    return ~absent, missing | absent
+    return absent, missing | absent
+
+
+def _refuse_gaps(
+    names: list[str], missing: np.ndarray, index: Any, who: str, is_new: bool
+) -> None:
+    """Refuse samples of no view or kernel, and these without samples in a fit."""
+    ids = np.arange(len(missing))
+    if has_ids(index):
+        ids = index
+    unseen = ids[missing.all(axis=1)].tolist()
+    if unseen:
+        raise ValueError(
+            f"{count(len(unseen), 'sample')} missing from every {who}: "
+            f"{join_words(map(repr, unseen))}. Drop them."
+        )
+    empty = [
+        name
+        for name, is_missing in zip(names, missing.T, strict=True)
+        if is_missing.all()
+    ]
+    if empty and not is_new:
+        raise ValueError(
+            f"{who.capitalize()} {join_words(map(repr, empty))} has no sample: leave "
+            "it out."
+        )
 
 
 def _samples_of(
@@ -156,31 +185,6 @@ def _samples_of(
     )
 
 
-def _refuse_uncovered(missing: np.ndarray, index: Any, who: str) -> None:
-    """Refuse samples that are missing from all views or kernels."""
-    is_unseen = missing.all(axis=1)
-    if not is_unseen.any():
-        return
-
-    ids = np.arange(len(missing))
-    if has_ids(index):
-        ids = index
-
-    named = join_words(map(repr, ids[is_unseen].tolist()))
-    lost = count(int(is_unseen.sum()), "sample")
-    raise ValueError(f"{lost} missing from every {who}: {named}. Drop them.")
-
-
-def _refuse_without_samples(names: list[str], missing: np.ndarray, who: str) -> None:
-    """Refuse views or kernels that have no sample."""
-    lacking = np.flatnonzero(missing.all(axis=0))
-    empty = [repr(names[p]) for p in lacking]
-    if empty:
-        raise ValueError(
-            f"{who.capitalize()} {join_words(empty)} has no sample: leave it out."
-        )
-
-
 def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
     """Return whether columns are samples: empty for missing ones, or symmetric."""
     square = (len(lacks), len(lacks))
@@ -190,11 +194,10 @@ def _has_pairs(table: Any, lacks: np.ndarray, is_masked: bool) -> bool:
         return False
     if is_masked and is_symmetric(table):
         return True
-    rows = np.flatnonzero(~lacks)
-    columns = np.flatnonzero(lacks)
-    return not is_sparse(table) and bool(
-        _is_nan(take_columns(take(table, rows), columns)).all()
-    )
+    if is_sparse(table):
+        return False
+    others = take(table, np.flatnonzero(~lacks))
+    return bool(_nan_rows(take_columns(others, np.flatnonzero(lacks))).all())
 
 
 def _empty_rows(table: Any, name: str) -> np.ndarray:
@@ -207,24 +210,17 @@ def _empty_rows(table: Any, name: str) -> np.ndarray:
         rows = entries.coords[0][np.isnan(entries.data)]
         counts = np.bincount(rows, minlength=len(none))
         return counts >= table.shape[1]
-    if not (in_memory(table) or is_foreign(table)):
-        blocks = (DaskBlocks if is_dask(table) else Blocks)({name: table})
-        return blocks.map(lambda block, _: _is_nan(block[name]).all(axis=1))
-    # The first column decides for most rows.
-    first = take_columns(table, np.arange(1))
-    is_empty = _is_nan(first)
-    empty = np.array(is_empty[:, 0])
-    if empty.any():
-        rows = np.flatnonzero(empty)
-        empty[rows] = _is_nan(take(table, rows)).all(axis=1)
-    return empty
+    if in_memory(table) or is_foreign(table):
+        return _nan_rows(table)
+    blocks = (DaskBlocks if is_dask(table) else Blocks)({name: table})
+    return blocks.map(lambda block, _: _nan_rows(block[name]))
 
 
 def _empty_samples(kernel: Any) -> np.ndarray:
     """Return which samples of a kernel are all NaN, by the diagonal for files."""
-    is_square = n_dims(kernel) == 2 and kernel.shape[0] == kernel.shape[1]
+    is_square = n_dims(kernel) == 2 and len(set(kernel.shape)) == 1
     if is_square and memory_map(kernel) is not None:
-        return _is_nan(kernel.diagonal())
+        return np.isnan(kernel.diagonal())
     if not is_square or not (in_memory(kernel) or is_foreign(kernel)):
         return np.zeros(n_rows(kernel), bool)
     empty = _empty_rows(kernel, "")
@@ -233,30 +229,24 @@ def _empty_samples(kernel: Any) -> np.ndarray:
     return empty
 
 
-def _is_nan(values: Any) -> np.ndarray:
-    """Return which values are NaN, in NumPy; integers never are."""
+def _nan_rows(values: Any) -> np.ndarray:
+    """Return which rows are NaN alone, in NumPy; integers never are."""
     if not is_foreign(values):
-        return np.array(pd.isna(values))
+        return np.all(np.asarray(pd.isna(values)), axis=1)
     xp = namespace(values)
     if xp.isdtype(values.dtype, "real floating"):
-        return to_host(xp.isnan(values), None)
-    return np.zeros(values.shape, bool)
+        return to_host(xp.all(xp.isnan(values), axis=1), None)
+    return np.zeros(values.shape[0], bool)
 
 
-def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
+def zero_samples(kernel: Any) -> np.ndarray | None:
     """Return which samples have similarity zero to all, or None if none has."""
     if not (in_memory(kernel) or is_foreign(kernel)) or n_dims(kernel) != 2:
         return None
     if not is_foreign(kernel) and kernel.dtype.kind not in "fiub":
         return None
-    if not cross and kernel.shape[0] == kernel.shape[1] and not is_sparse(kernel):
-        xp = namespace(kernel)
-        diagonal = xp.linalg.diagonal(kernel)
-        if not bool(xp.any(diagonal == 0)):  # spares the rows
-            return None
     if is_sparse(kernel):
         kernel = kernel.tocsr()
-
     zero = zero_rows(kernel)
     if zero.any():
         return zero
@@ -265,10 +255,7 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
 
 def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     """Return which samples are missing; views without a mask have all of them."""
-    given = observed
-    if hasattr(observed, "columns"):
-        given = observed.columns
-
+    given = getattr(observed, "columns", observed)
     if not isinstance(observed, Mapping) and given is observed:
         mask = _as_truth(observed)
         if mask.ndim != 2 or mask.shape[1] != len(names):
@@ -299,20 +286,14 @@ def _mask_by_ids(column: Any, index: Any, label: str) -> np.ndarray:
     mask = _as_truth(column)
     if own is None or not (has_ids(own) or has_ids(index)):
         return mask
-    samples = index
     if index is None:
-        samples = len(own)
-
-    return mask[match_rows(own, samples, label, "the samples", every=True)]
+        index = len(own)
+    return mask[match_rows(own, index, label, "the samples", every=True)]
 
 
 def _as_truth(values: Any) -> np.ndarray:
     """Return a mask as booleans, refusing anything but truth values."""
-    if is_foreign(values):
-        array = to_host(values, None)
-    else:
-        array = np.asarray(values)
-
+    array = np.asarray(arrays_to_host(values))
     if array.dtype == object and all(
         isinstance(x, bool | np.bool_) for x in array.ravel()
     ):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from mkclust.data.tables import Table
+from mkclust.data.tables import Table, Tables
 from mkclust.index import has_ids, shared_length
 
 
@@ -14,10 +14,8 @@ class Turned(NamedTuple):
 
     name: str
     other: str  # a table whose samples they are
-    # Whether nothing else can be meant.
+    # Whether nothing else can be meant: whole ids agree.
     is_certain: bool = True
-    # Characters of the ids that agree, if whole ids do not.
-    n_characters: int | None = None
 
 
 class _Sides(NamedTuple):
@@ -28,7 +26,7 @@ class _Sides(NamedTuple):
     shape: tuple[int, int]
 
 
-def turned_tables(tables: Mapping[str, Table]) -> list[Turned]:
+def turned_tables(tables: Tables) -> list[Turned]:
     """Return the tables whose headers hold samples, judging by the ids of all."""
     sides = {name: _sides_of(table) for name, table in tables.items()}
     if not any(each.rows for each in sides.values()):
@@ -41,20 +39,15 @@ def turned_tables(tables: Mapping[str, Table]) -> list[Turned]:
         if turned is not None:
             found[name] = turned
 
-    pairs = [
-        (each.name, each.other)
-        for each in found.values()
-        if each.other in found and found[each.other].other == each.name
-    ]
-    for name, other in pairs:
-        by_headers = _share(sides[name].header, sides[other].header)
-        if by_headers or name not in found or other not in found:
-            continue
-        # Each looks like the transpose of the other: the one with fewer rows is.
-        longer = max(name, other, key=lambda each: sides[each].shape[0])
-        del found[longer]
-        shorter = other if longer == name else name
-        found[shorter] = found[shorter]._replace(is_certain=False)
+    for name, each in list(found.items()):
+        back = found.get(each.other)
+        is_pair = back is not None and back.other == name
+        by_headers = _share(sides[name].header, sides[each.other].header)
+        if is_pair and name in found and not by_headers:
+            # Each looks like the transpose of the other: the one with fewer rows is.
+            longer = max(name, each.other, key=lambda one: sides[one].shape[0])
+            shorter = found[found.pop(longer).other]
+            found[shorter.name] = shorter._replace(is_certain=False)
     return list(found.values())
 
 
@@ -67,9 +60,7 @@ def turn(table: Table) -> Table:
     texts = frame.select_dtypes(exclude="number").columns
     if not has_ids(frame.index) and len(texts):
         frame = frame.set_index(texts[0])
-    own = [name for name in texts if name in frame.columns]
-    frame = frame.drop(columns=own)
-    turned = frame.T.infer_objects()
+    turned = frame.drop(columns=texts, errors="ignore").T.infer_objects()
     return Table(turned, turned.index)
 
 
@@ -78,7 +69,6 @@ def _sides_of(table: Table) -> _Sides:
     rows = frozenset[str]()
     if has_ids(table.index) and table.index.nlevels == 1:
         rows = frozenset(map(str, table.index))
-
     header = frozenset(map(str, table.columns or ()))
     n_rows, n_columns = table.values.shape
     return _Sides(rows, header, (int(n_rows), int(n_columns)))
@@ -98,7 +88,7 @@ def _as_turned(name: str, own: _Sides, others: Mapping[str, _Sides]) -> Turned |
     for other, sides in others.items():
         cut = shared_length(own.header, sides.rows)
         if cut and not shared_length(own.rows, sides.rows):
-            return Turned(name, other, n_characters=cut)
+            return Turned(name, other, is_certain=False)
     for other, sides in others.items():
         # Patients are columns in both tables.
         if own.rows and sides.rows and _share(own.header, sides.header):
@@ -118,9 +108,9 @@ def _turned_by_shape(sides: Mapping[str, _Sides]) -> list[Turned]:
     """Return a table without ids with as many columns as the others have rows."""
     for name, own in sides.items():
         n_rows, n_columns = own.shape
-        heights = {
+        others = {
             each.shape[0]: other for other, each in sides.items() if other != name
         }
-        if n_rows != n_columns and set(heights) == {n_columns}:
-            return [Turned(name, heights[n_columns], is_certain=False)]
+        if n_rows != n_columns and set(others) == {n_columns}:
+            return [Turned(name, others[n_columns], is_certain=False)]
     return []

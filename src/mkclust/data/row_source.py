@@ -55,13 +55,10 @@ class RowSubset:
         # rows.
         rows = self.rows[key]
         first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
-        between = slice(first, last + 1)
-        if self.kernel is None:
-            block = self.array[between]
-        else:
-            block = self.array[self.kernel, between]
-
-        block = np.array(block)[rows - first]
+        between: Any = slice(first, last + 1)
+        if self.kernel is not None:
+            between = (self.kernel, between)
+        block = np.array(self.array[between])[rows - first]
         if self.is_kernel:
             return block.take(self.rows, axis=1)
         return block

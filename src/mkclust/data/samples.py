@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from mkclust.data.blocks import Block, Blocks
+from mkclust.data.blocks import Block, Blocks, opposite, some_of
 from mkclust.data.check import check_entries, check_together, is_dask, n_rows
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.encode import TableEncoder, encode_tables, fit_encoders
@@ -24,7 +24,7 @@ from mkclust.data.missing import cut_missing, single_kernels, take
 from mkclust.data.no_features import only_features
 from mkclust.data.options import AS_THEY_ARE, TableOptions
 from mkclust.data.row_source import RowSource
-from mkclust.data.tables import TABLE, Table, as_table, by_name, split_columns
+from mkclust.data.tables import TABLE, as_table, by_name, split_columns
 from mkclust.exceptions import InputError
 from mkclust.index import FITTED, make_index, match_rows
 from mkclust.text import join_words
@@ -89,9 +89,10 @@ class Samples:
     @property
     def observed(self) -> dict[str, np.ndarray]:
         """The samples that each part has, sorted indices by the names of the parts."""
-        if self.missing is None:
-            return {name: np.arange(self.n_samples) for name in self.names}
-        columns = zip(self.names, self.missing.T, strict=True)
+        missing = self.missing
+        if missing is None:
+            missing = np.zeros((self.n_samples, len(self.names)), bool)
+        columns = zip(self.names, missing.T, strict=True)
         return {name: np.flatnonzero(~lacks) for name, lacks in columns}
 
     @property
@@ -123,8 +124,7 @@ class Samples:
     @property
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
-        widths = (int(part.shape[1]) for part in self.parts)
-        return tuple(widths)
+        return tuple(int(part.shape[1]) for part in self.parts)
 
     @property
     def is_lazy(self) -> bool:
@@ -142,9 +142,9 @@ class Samples:
         return replace(
             self,
             parts=tuple(block[name] for name in self.names),
-            missing=None if block.observed is None else ~block.observed,
-            ids=None if self.ids is None else self.ids[numbers],
-            groups=None if self.groups is None else self.groups[numbers],
+            missing=opposite(block.observed),
+            ids=some_of(self.ids, numbers),
+            groups=some_of(self.groups, numbers),
         )
 
     @property
@@ -157,53 +157,45 @@ class Samples:
         if tuple(names) == self.names:
             return self
         places = [self.names.index(name) for name in names]
-        missing = None
-        if self.missing is not None:
-            missing = self.missing[:, places]
-
-        chosen = tuple(self.parts[place] for place in places)
-        return replace(self, names=tuple(names), parts=chosen, missing=missing)
+        return replace(
+            self,
+            names=tuple(names),
+            parts=tuple(self.parts[place] for place in places),
+            missing=some_of(self.missing, (slice(None), places)),
+        )
 
     def take(self, numbers: np.ndarray) -> "Samples":
         """Return some samples by their indices; kernels lose rows and columns."""
         numbers = np.asarray(numbers)
-        ids = None
-        if self.ids is not None:
-            ids = self.ids[numbers]
-
         places = [numbers] * len(self.parts)
-        missing = None
+        missing = some_of(self.missing, numbers)
         if self.missing is not None:
             ranks = (~self.missing).cumsum(axis=0) - 1
-            missing = self.missing[numbers]
-            places = [
-                rank[numbers][~lacks]
-                for rank, lacks in zip(ranks.T, missing.T, strict=True)
-            ]
-        pairs = zip(self.parts, places, strict=True)
+            pairs = zip(ranks[numbers].T, missing.T, strict=True)
+            places = [rank[~lacks] for rank, lacks in pairs]
         is_kernels = self.kind == "kernels"
-        parts = tuple(take(part, rows, is_kernels) for part, rows in pairs)
-        found = replace(self, parts=parts, missing=missing, ids=ids)
-        if self.groups is not None:
-            found = replace(found, groups=self.groups[numbers])
-        if self.covariates is not None:
-            found = replace(found, covariates=self.covariates[numbers])
-        return found
+        return replace(
+            self,
+            parts=tuple(
+                take(part, rows, is_kernels)
+                for part, rows in zip(self.parts, places, strict=True)
+            ),
+            missing=missing,
+            ids=some_of(self.ids, numbers),
+            groups=some_of(self.groups, numbers),
+            covariates=some_of(self.covariates, numbers),
+        )
 
     def computed(self) -> "Samples":
         """Return the same samples in memory, if any view is a dask array."""
         if not self.is_lazy:
             return self
-        block = as_blocks(self).take(np.arange(self.n_samples))
-        parts = tuple(block[name] for name in self.names)
-        return replace(self, parts=parts)
+        everyone = np.arange(self.n_samples)
+        return self.held(as_blocks(self).take(everyone), everyone)
 
     def with_groups(self, groups: Any) -> "Samples":
         """Return the same samples in groups, as `read_groups` takes them."""
-        index = self.index
-        if index is None:
-            index = self.n_samples
-
+        index = self.n_samples if self.index is None else self.index
         return replace(self, groups=read_groups(groups, index, whose="the samples"))
 
 
@@ -253,7 +245,8 @@ def read_samples(
         )
     is_one = _is_table(X)
     if options.views is None:
-        is_stack = is_one and (isinstance(X, RowSource) or getattr(X, "ndim", 2) == 3)
+        is_source = isinstance(X, RowSource)
+        is_stack = is_one and (is_source or getattr(X, "ndim", 2) == 3)
         if expected == "views" and is_stack:
             raise ValueError("X holds kernels: pass views, or kernels='precomputed'")
         if expected == "auto" and is_one and looks_like_kernel(X):
@@ -317,14 +310,17 @@ def read_kernels(
         return _cut(Samples("kernels", (), (X,)), observed, cross)
     if isinstance(X, Mapping):
         named = by_name(X)
-        labels = [f"kernel {p} ({name!r})" for p, name in enumerate(named)]
+        labels = [f"kernel {place} ({name!r})" for place, name in enumerate(named)]
     else:
-        kernels = enumerate(_listed(X, cross))
-        named = {f"kernel {p}": K for p, K in kernels}
+        named = {
+            f"kernel {place}": kernel for place, kernel in enumerate(_listed(X, cross))
+        }
         labels = list(named)
 
-    pairs = zip(named.values(), labels, strict=True)
-    tables = [as_table(K, label) for K, label in pairs]
+    tables = [
+        as_table(kernel, label)
+        for kernel, label in zip(named.values(), labels, strict=True)
+    ]
     are_square = [
         not cross and t.is_frame and len(set(t.values.shape)) == 1 for t in tables
     ]
@@ -350,21 +346,18 @@ def read_kernels(
 
 def _listed(X: Any, cross: bool) -> Sequence[Any]:
     """Return the kernels in an array or list, or say how to pass them."""
-    is_list = isinstance(X, list | tuple)
-    shape = tuple(getattr(X, "shape", ()))
-    if is_list and len(X):
+    if isinstance(X, list | tuple) and len(X):
         return X
-    is_last = len(shape) == 3 and shape[0] == shape[1] != shape[2] and not cross
-    if len(shape) != 3 or not shape[0] or is_last:
-        message = (
-            f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for "
-            "one kernel K, np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an "
-            "array of shape (m, n, n), or a list or dict of n x n matrices"
-        )
-        if shape or is_list:
-            raise ValueError(message)
-        raise TypeError(message)
-    return single_kernels(X)
+    shape = tuple(getattr(X, "shape", ()))
+    is_stack = len(shape) == 3 and shape[0] > 0
+    is_last = is_stack and shape[0] == shape[1] != shape[2] and not cross
+    if is_stack and not is_last:
+        return single_kernels(X)
+    raise ValueError(
+        f"no kernels in {type(X).__name__}{list(shape) or ''}: pass K[None] for one "
+        "kernel K, np.moveaxis(K, 2, 0) if kernels come last, as in MATLAB, an array "
+        "of shape (m, n, n), or a list or dict of n x n matrices"
+    )
 
 
 def _cut(samples: Samples, observed: Any, is_new: bool) -> Samples:
@@ -421,14 +414,18 @@ def _with_findings(
     titles = _titles(named, _is_table(X))
     try:
         tables = {name: as_table(view, titles[name]) for name, view in named.items()}
-        square = {n for n, table in tables.items() if columns_are_ids(table.values)}
+        square = {
+            name for name, table in tables.items() if columns_are_ids(table.values)
+        }
         found = find_obstacles(tables, options, square)
     except (ValueError, TypeError):
         return None
     findings = [each for each in found if each.stops]
     if not findings:
         return None
-    if len(findings) == 1 and not findings[0].replaces_error:
+    # Where the samples are explains an error that says something else.
+    cures = {cure.parameter for each in findings for cure in each.cures}
+    if len(findings) == 1 and cures.isdisjoint(("samples_in", "id")):
         return InputError(str(error), findings)
     return InputError(list_findings(findings, titles), findings)
 
@@ -450,18 +447,23 @@ def _read_tables(
         )
     named = by_name(X)
     titles = _titles(named, is_table)
-    tables = [as_table(view, titles[name]) for name, view in named.items()]
+    tables = list(map(as_table, named.values(), titles.values()))
     labels = [title.replace("View", "view", 1) for title in titles.values()]
     # Columns that are the ids of the rows, as those of distances, keep the order of the
     # rows.
     are_square = [not is_new and columns_are_ids(table.values) for table in tables]
     aligned, found = align_tables(tables, labels, are_square, options.join, is_new)
-    notes = _notes_of_join(tables, aligned)
+    notes = []
+    before = [n_rows(table.values) for table in tables]
+    after = [n_rows(table.values) for table in aligned]
+    if before != after:
+        sizes = join_words(f"{n:,}" for n in before)
+        notes = [f"join keeps {after[0]:,} of {sizes} samples"]
 
-    split = dict(zip(named, aligned, strict=True))
+    features = dict(zip(named, aligned, strict=True))
     if options.views is not None:
-        split, unused = split_columns(split[TABLE], options.views)
-        titles = _titles(split)
+        features, unused = split_columns(features[TABLE], options.views)
+        titles = _titles(features)
         is_table = False
         notes += unused
 
@@ -469,9 +471,10 @@ def _read_tables(
         pairs = zip(named, are_square, strict=True)
         square = {name for name, is_square in pairs if is_square}
         are_chosen = options.views is not None
-        features = only_features(split, titles, square, are_chosen=are_chosen)
+        features = only_features(features, titles, square, are_chosen=are_chosen)
     else:
-        features = _in_order_of_fit(split, titles, encodings)
+        for name in encodings.keys() & features.keys():
+            features[name] = encodings[name].in_order(features[name], titles[name])
 
     values, missing = cut_missing(
         {name: table.values for name, table in features.items()},
@@ -480,72 +483,35 @@ def _read_tables(
         found.index,
         is_new=is_new,
     )
-    cut = {
-        name: replace(table, values=values[name]) for name, table in features.items()
-    }
+    for name, table in features.items():
+        features[name] = replace(table, values=values[name])
+    is_fit = encodings is None
     if encodings is None:
-        encoders = fit_encoders(cut, titles, options.impute)
-    else:
-        encoders = dict(encodings)
+        encodings = fit_encoders(features, titles, options.impute)
 
-    encoded, missing = encode_tables(
-        cut, titles, encoders, missing, encodings is not None
-    )
+    encoded, missing = encode_tables(features, titles, encodings, missing, not is_fit)
     names = tuple(view.name for view in encoded)
-    kind: Kind = "views"
-    if is_table and names == (TABLE,):
-        kind = "table"
-
     samples = Samples(
-        kind,
+        "table" if is_table and names == (TABLE,) else "views",
         names,
         tuple(view.array for view in encoded),
         ids=found.ids,
         index_names=found.names,
         missing=missing,
-        columns={
-            view.name: view.columns for view in encoded if view.columns is not None
-        },
-        encodings=encoders,
+        columns={view.name: view.columns for view in encoded if view.columns},
+        encodings=dict(encodings),
         table_notes=(*notes, *(view.note for view in encoded)),
     )
     check_together(samples.by_name, same_length=missing is None)
     return _ordered_by_ids(samples, ids, options.join, found.without_ids)
 
 
-def _notes_of_join(tables: Sequence[Table], aligned: Sequence[Table]) -> list[str]:
-    """Return a line on how many samples a join keeps, if it leaves out some."""
-    before = [n_rows(table.values) for table in tables]
-    after = [n_rows(table.values) for table in aligned]
-    if before == after:
-        return []
-    sizes = join_words(f"{n:,}" for n in before)
-    return [f"join keeps {after[0]:,} of {sizes} samples"]
-
-
-def _in_order_of_fit(
-    tables: Mapping[str, Table],
-    titles: Mapping[str, str],
-    encodings: Mapping[str, TableEncoder],
-) -> dict[str, Table]:
-    """Return new tables with the columns of the fit; others say nothing of a sample."""
-    ordered = dict(tables)
-    for name in encodings.keys() & tables.keys():
-        ordered[name] = encodings[name].in_order(tables[name], titles[name])
-    return ordered
-
-
 def _read_again(
     samples: Samples, expected: Expected, ids: Any, observed: Any, is_new: bool = False
 ) -> Samples:
     """Return samples that were read before, checked against what is expected now."""
-    is_kernels = samples.kind == "kernels"
-    wanted = ""
-    if expected == "precomputed" and not is_kernels:
-        wanted = "kernels"
-    if expected == "views" and is_kernels:
-        wanted = "views, samples x features"
-    if wanted:
+    wanted = {"precomputed": "kernels", "views": "views"}.get(expected)
+    if wanted and (samples.kind == "kernels") != (wanted == "kernels"):
         raise ValueError(
             f"X holds {samples.kind}, and kernels={expected!r} expects {wanted}"
         )
@@ -563,10 +529,7 @@ def as_blocks(X: Any, *, block_rows: int | None = None) -> Blocks:
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     samples = read_views(X)
-    observed = None
-    if samples.missing is not None:
-        observed = ~samples.missing
-
+    observed = opposite(samples.missing)
     if samples.is_lazy:
         return DaskBlocks(samples.by_name, observed, block_rows)
     return Blocks(samples.by_name, observed, block_rows)
@@ -580,8 +543,7 @@ def _ordered_by_ids(
         return samples
     wanted = make_index(ids, None, 0)
     order = match_rows(samples.index, wanted, "X", every=True)
-    n_found = len(order)
-    if n_found < samples.n_samples and join != "inner":
+    if len(order) < samples.n_samples and join != "inner":
         raise ValueError(
             f"X has {samples.n_samples - len(order)} samples that are not among "
             f"{FITTED}: leave them out"
@@ -593,8 +555,7 @@ def _ordered_by_ids(
             f"{fixed[0]} has no ids, or was read before, and the order of {FITTED} is "
             "another: pass all tables in this order, or with ids"
         )
-    found = samples.index[order]
-    return replace(samples.take(order), ids=found.to_numpy())
+    return replace(samples.take(order), ids=samples.index[order].to_numpy())
 
 
 def _titles(names: Any, is_table: bool = False) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -42,7 +43,9 @@ WORDS = {
     "to_recurrence relapse "
     "relapsed recurrence",
 }
-ENDPOINT_OF = {word: end for end, words in WORDS.items() for word in words.split()}
+ENDPOINT_OF = {
+    word: endpoint for endpoint, words in WORDS.items() for word in words.split()
+}
 # These belong together if neither has a partner of its own endpoint: "time" and "dead".
 SIMILAR = {"": "os", "os": ""}
 # Words in names of marks that are 1 for samples without an event, and those after which
@@ -107,12 +110,8 @@ def read_events(values: Float, levels: Sequence[str], name: str = "") -> Events 
         return None
 
     marks = np.array([*happened, np.nan], dtype=float)
-    meaning = join_words(
-        label for label, is_event in zip(labels, happened, strict=True) if is_event
-    )
-    is_known = np.isfinite(codes)
-    places = np.where(is_known, codes, -1).astype(int)
-    return Events(marks[places], meaning)
+    places = np.where(np.isnan(codes), -1, codes).astype(int)
+    return Events(marks[places], join_words(compress(labels, happened)))
 
 
 def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
@@ -123,10 +122,7 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
     ['event', 'no event', 'unclear']
     """
     words = _words(name)
-    negated = not {"no", "not", "non", "without"}.isdisjoint(words)
-
-    last = words[-1]
-    if last == "event" and not negated:
+    if words[-1] == "event" and {"no", "not", "non", "without"}.isdisjoint(words):
         return "event"
     if not UNCLEAR.isdisjoint(words):
         return "unclear"
@@ -140,7 +136,6 @@ def meaning_of_one(name: str) -> Literal["event", "no event", "unclear"]:
 def is_unclear(name: str, values: Float, levels: Sequence[str]) -> bool:
     """Return whether a column may hold events or their opposite."""
     is_known = read_events(values, levels, name) is not None
-
     return not is_known and read_events(values, levels) is not None
 
 
@@ -200,21 +195,15 @@ class SurvivalName(NamedTuple):
     @property
     def is_bare(self) -> bool:
         """Whether it names an endpoint only, which may be a time or an event."""
-        is_either = self.is_time or self.is_event
-        return not is_either and self.endpoint in ENDPOINTS
+        return self.endpoint in ENDPOINTS and not (self.is_time or self.is_event)
 
 
 def read_name(name: str) -> SurvivalName:
     """Return what the name of a column says of survival."""
     words = _words(name)
-
     is_time = not TIMES.isdisjoint(words)
     is_event = not EVENTS.isdisjoint(words)
-
-    kind = EVENTS
-    if is_time:
-        kind = TIMES
-
+    kind = TIMES if is_time else EVENTS
     rest = "_".join(word for word in words if word not in kind)
     return SurvivalName(is_time, is_event, ENDPOINT_OF.get(rest, rest))
 
@@ -239,7 +228,11 @@ def usual_survival(
             events.setdefault(said.endpoint, name)
         elif may_be_time and not column[1]:
             times[name] = said.endpoint
-    found = {name: events.pop(end) for name, end in times.items() if end in events}
+    found = {
+        name: events.pop(endpoint)
+        for name, endpoint in times.items()
+        if endpoint in events
+    }
     for name, end in times.items():
         if name not in found and SIMILAR.get(end) in events:
             found[name] = events.pop(SIMILAR[end])

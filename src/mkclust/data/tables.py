@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -26,10 +26,8 @@ _KINDS: dict[str, ColumnKind] = {
     **dict.fromkeys(
         ("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"
     ),
-    **dict.fromkeys(
-        ("datetime64", "datetime", "date", "timedelta64", "timedelta"), "date"
-    ),
-    **dict.fromkeys(("time", "period", "interval"), "date"),
+    **dict.fromkeys(("datetime64", "datetime", "date", "time"), "date"),
+    **dict.fromkeys(("timedelta64", "timedelta", "period", "interval"), "date"),
     "boolean": "boolean",
     "categorical": "category",
     "string": "text",
@@ -64,25 +62,25 @@ class Table:
         )
 
 
+# By the names of tables: these, and what messages call them.
+Tables: TypeAlias = Mapping[str, Table]
+Titles: TypeAlias = Mapping[str, str]
+
+
 def as_table(thing: Any, title: str) -> Table:
     """Return a table of samples by features of any library, or refuse it."""
     if isinstance(thing, pd.DataFrame):
         return Table(thing, thing.index)
-    if type(thing) is np.ndarray:
-        return Table(thing)
     if all(hasattr(thing, name) for name in ("X", "obs_names", "var_names")):
         return _table_of_anndata(thing, title)
     native = nw.from_native(thing, pass_through=True)
-    if isinstance(native, nw.LazyFrame):
-        raise TypeError(
-            f"{title} is a LazyFrame: pass the data frame that collect() returns"
-        )
     if isinstance(native, nw.DataFrame):
         return Table(_as_pandas(native))
     if isinstance(thing, list | tuple) and not any(map(_is_series, thing)):
-        thing = _array_of_rows(thing, title)
-    attributes = ("shape", "__array__")
-    is_array = any(hasattr(thing, name) for name in attributes)
+        thing = np.ma.asarray(thing)
+        if not np.ma.is_masked(thing):
+            thing = thing.data
+    is_array = hasattr(thing, "shape") or hasattr(thing, "__array__")
     if _is_series(thing) or not is_array:
         raise TypeError(
             f"{title} is a {type(thing).__name__}: pass a 2-D array or a data frame, "
@@ -105,27 +103,14 @@ def _table_of_anndata(data: Any, title: str) -> Table:
     """Return the matrix of AnnData, with the names of its rows and columns."""
     if getattr(data, "isbacked", False):
         data = data.to_memory()
-    matrix = data.X
-    if matrix is None:
+    if data.X is None:
         raise ValueError(f"{title} is AnnData without a matrix X: pass one that has it")
+    matrix = data.X
     if issparse(matrix):
         matrix = matrix.tocsr()
     else:
         matrix = np.asarray(matrix)
     return Table(matrix, data.obs_names, list(data.var_names))
-
-
-def _array_of_rows(rows: Any, title: str) -> np.ndarray:
-    """Return a list of rows as an array, masked if some entries are."""
-    try:
-        array: np.ndarray = np.ma.asarray(rows)
-    except ValueError as error:
-        raise ValueError(
-            f"{title} is a list of rows that are not of one length"
-        ) from error
-    if np.ma.is_masked(array):
-        return array
-    return np.asarray(array)
 
 
 def _as_pandas(frame: Any) -> pd.DataFrame:
@@ -171,20 +156,20 @@ def split_columns(
         raise TypeError(f"views={list(views)} takes one table apart: pass one as X")
     width = table.values.shape[1]
     names = table.columns
-    labels: Sequence[Any] = range(width)
-    if names is not None:
-        labels = names
-
-    places = {view: _places(view, each, names, width) for view, each in views.items()}
+    labels = names or list(range(width))
+    places = {
+        view: _places(view, choice, names, width) for view, choice in views.items()
+    }
     counts = Counter(place for each in places.values() for place in each)
-    numbers = counts.items()
-    repeated = [repr(labels[place]) for place, number in numbers if number > 1]
+    repeated = [
+        repr(labels[place]) for place, n_chosen in counts.items() if n_chosen > 1
+    ]
     if repeated:
         raise ValueError(
             f"views has more than once the columns {join_words(repeated)}: pass once"
         )
     tables = {view: table.take_columns(each) for view, each in places.items()}
-    unused = [labels[place] for place in range(width) if place not in counts]
+    unused = [label for place, label in enumerate(labels) if place not in counts]
     if not unused:
         return tables, []
     named = join_words(unused)
@@ -222,12 +207,10 @@ def _places_of_columns(
             place = column % width
         if place is None or counts[column] > 1:
             near = did_you_mean(str(column), map(str, known))
-            held = "have no names"
-            if names is not None:
-                held = f"are {join_words(names)}"
             raise ValueError(
                 f"views asks for the column {column!r} in {view!r}, of which there are "
-                f"{counts[column]}{near}: the columns {held}"
+                f"{counts[column]}{near}: the columns are "
+                f"{join_words(names or range(width))}"
             )
         places.append(place)
     return places
@@ -243,49 +226,40 @@ class Column:
     missing: np.ndarray
 
     @property
+    def known(self) -> list[Any]:
+        """The entries that are not missing."""
+        return self.values[~self.missing].tolist()
+
+    @property
     def levels(self) -> list[Any]:
         """The different values, in order."""
-        values = set(self.values[~self.missing].tolist())
+        values = set(self.known)
         try:
             return sorted(values)
         except TypeError:  # values of several types have no order
             return sorted(values, key=str)
 
     @property
-    def marks(self) -> list[str]:
-        """The different words among mostly numbers; empty if there are none."""
-        return sorted({str(value) for value in self._words()})
-
-    def _words(self) -> list[Any]:
-        """Return the cells of mostly numbers that are not."""
-        values = self.values[~self.missing].tolist()
-        others = [value for value in values if not is_number(value, ".,")]
-        if len(others) <= len(values) / 2:
-            return others
-        return []
+    def words(self) -> list[str]:
+        """The cells of mostly numbers that are not, as text."""
+        others = [str(value) for value in self.known if not is_number(value, ".,")]
+        if len(others) > len(self.known) / 2:
+            return []
+        return others
 
     @property
     def unknown(self) -> list[str]:
         """The different cells that seem to mean that a value is not known."""
-        return unknown_marks(self.values[~self.missing].tolist())
+        return unknown_marks(self.known)
 
     @property
     def mixed(self) -> str:
         """In words, how many cells of mostly numbers are not; else empty."""
-        others = self._words()
-        if not others:
+        words = self.words
+        if not words:
             return ""
-        return (
-            f"numbers, but {count(len(others), 'cell')} such as {str(others[0])[:20]!r}"
-        )
-
-    @property
-    def digits(self) -> str:
-        """An example of categories that are all whole numbers as text; else empty."""
-        levels = self.levels
-        if len(levels) > 1 and _are_codes(levels):
-            return f"whole numbers stored as text, such as {levels[0]!r}"
-        return ""
+        n_cells = count(len(words), "cell")
+        return f"numbers, but {n_cells} such as {words[0][:20]!r}"
 
     @property
     def content(self) -> str:
@@ -293,8 +267,7 @@ class Column:
         if self.kind in ("text", "other") and self.mixed:
             return self.mixed
         if self.kind == "text":
-            known = self.values[~self.missing]
-            return f"text, such as {known[0][:20]!r}"
+            return f"text, such as {self.known[0][:20]!r}"
         return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
 
 
@@ -329,9 +302,9 @@ def _are_levels(texts: Sequence[str]) -> bool:
     if len(levels) > most:
         return False
 
-    return _are_codes(levels) or not all(is_number(level, ".,") for level in levels)
+    return are_codes(levels) or not all(is_number(level, ".,") for level in levels)
 
 
-def _are_codes(levels: Iterable[Any]) -> bool:
+def are_codes(levels: Iterable[Any]) -> bool:
     """Return whether all values are text of digits only."""
     return all(isinstance(level, str) and level.strip().isdecimal() for level in levels)

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.data.groups import read_groups
-from mkclust.data.id_columns import is_own_column, looks_like_an_id
+from mkclust.data.no_features import is_own_column, looks_like_an_id
 from mkclust.data.survival_columns import (
     is_unclear,
     named_survival,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from mkclust.data.id_columns import has_name_of_ids
+from mkclust.data.no_features import has_name_of_ids
 from mkclust.index import FITTED, has_ids, id_advice, whole_numbers, written_like
 from mkclust.text import join_words
 

@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.data.blocks import Block, check_finite
+from mkclust.data.blocks import Block, check_finite, opposite
 from mkclust.data.dask import DaskBlocks
 from mkclust.data.samples import Samples
 from mkclust.engine.certificate import rounding_of_entries
@@ -354,10 +354,7 @@ class InductiveClusterer(
 
 def lazy_labels(model: InductiveClusterer, samples: Samples) -> Array:
     """Return the labels of views in dask arrays as a dask array."""
-    observed = None
-    if samples.missing is not None:
-        observed = ~samples.missing
-    blocks = DaskBlocks(samples.by_name, observed)
+    blocks = DaskBlocks(samples.by_name, opposite(samples.missing))
     assign = partial(labels_of_block, model, samples.frame)
     return blocks.map_lazily(assign, model.labels_[:1])
 

@@ -339,10 +339,7 @@ class FromKernels(TrainingInput):
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return samples of which a kernel has only zeros, by its number, if any."""
-        zero = [
-            zero_samples(part, cross=self.extension is not None)
-            for part in samples.parts
-        ]
+        zero = [zero_samples(part) for part in samples.parts]
         return {number: rows for number, rows in enumerate(zero) if rows is not None}
 
     def similarities(
