@@ -1,7 +1,7 @@
 """Several kernels over the same samples: all that a solver may ask of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -92,7 +92,7 @@ class Stack:
             if repair is not None:
                 centered = repair(centered, each)
             if normalize:
-                centered = _scaled(centered, each)
+                centered = learn_scale(centered, each.label, each.observed)
             kernels.append(centered)
 
         if n_samples is not None:
@@ -271,13 +271,6 @@ class HeldStack(Stack):
         for p in range(m):
             add_multiple(mixed, self.entries[p, :, :], float(coefficients[p]))
         return DenseKernel(mixed)
-
-
-def _scaled(kernel: Standardized, raw: RawKernel) -> Standardized:
-    """Return a centered kernel, scaled to a unit diagonal."""
-    lengths = kernel.diagonal()
-    scale = learn_scale(lengths, kernel.kernel, raw.label, raw.observed)
-    return replace(kernel, standardization=replace(kernel.standardization, scale=scale))
 
 
 def _filled(

@@ -8,6 +8,7 @@ from typing import Any
 from mkclust.linalg import (
     arrays_to_host,
     astype,
+    device,
     empty,
     hstack,
     is_sparse,
@@ -170,25 +171,25 @@ class Standardization:
 
 @dataclass(frozen=True)
 class Standardized(Wrapped):
-    """D C K C D: a kernel centered, then scaled, and not copied."""
+    """D C (K + c I) C D: a kernel repaired, centered, then scaled, and not copied."""
 
-    kernel: Kernel  # as given, or repaired
+    kernel: Kernel  # as given
     standardization: Standardization
 
     def before(self, V: Array) -> Array:
         """Return the scaled, then centered vectors."""
-        return self._centered(self._scaled(V))
+        V = self._scaled(V)
+        if self.standardization.row_means is None:
+            return V
+        return V - namespace(V).mean(V, axis=0)
 
     def after(self, Y: Array, V: Array) -> Array:
         """Return the centered, then scaled product."""
-        return self._scaled(self._centered(Y))
-
-    def _centered(self, V: Array) -> Array:
-        """Return vectors without their means, if the kernel is centered."""
-        is_centered = self.standardization.row_means is not None
-        if is_centered:
-            return V - namespace(V).mean(V, axis=0)
-        return V
+        if self.standardization.shift:
+            Y = Y + self.standardization.shift * self.before(V)
+        if self.standardization.row_means is not None:
+            Y = Y - namespace(Y).mean(Y, axis=0)
+        return self._scaled(Y)
 
     def _scaled(self, V: Array) -> Array:
         """Return vectors times the scale, if the kernel is scaled."""
@@ -210,6 +211,10 @@ class Standardized(Wrapped):
     def _standardize(self, part: Array, rows: Any, columns: Any) -> Array:
         """Return entries of the kernel as given, centered and scaled."""
         own = self.standardization
+        if own.shift:
+            everyone = namespace(part).arange(self.n_samples, device=device(part))
+            same = select(everyone, rows)[:, None] == select(everyone, columns)
+            part = part + own.shift * astype(same, "float64")
         if own.row_means is None:
             part = part + 0.0
         else:
@@ -236,18 +241,17 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
     They have to be contiguous matrices of one number type on an accelerator.
     """
     first = kernels[0].like
-    for kernel in kernels:
-        if not isinstance(kernel, Standardized):
-            return None
-        if not isinstance(kernel.kernel, DenseKernel):
-            return None
     module = triton_module("fused_mixes", first)
     if module is None:
         return None
-    fit_in = (K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels)
-    if all(fit_in):
-        return module
-    return None
+    for kernel in kernels:
+        if not isinstance(kernel, Standardized) or kernel.standardization.shift:
+            return None
+        if not isinstance(kernel.kernel, DenseKernel):
+            return None
+        if kernel.like.dtype != first.dtype or not kernel.like.is_contiguous():
+            return None
+    return module
 
 
 def write_mix(mix: Mix, precision: str) -> Array:
@@ -257,28 +261,16 @@ def write_mix(mix: Mix, precision: str) -> Array:
         return mix.dense(precision)
     like = mix.like
     n = mix.n_samples
-    matrices = []
-    means = []
-    scales = []
     kernels: Any = mix.kernels
-    for kernel in kernels:
+    means = zeros((len(kernels), n), like)
+    scales = zeros((len(kernels), n), like) + 1.0
+    for p, kernel in enumerate(kernels):
         own = kernel.standardization
-        matrices.append(kernel.kernel.matrix)
-        mean = zeros(n, like)
         if own.row_means is not None:
-            mean = own.row_means - own.mean / 2
-        means.append(mean)
-        scale = own.scale
-        if scale is None:
-            scale = zeros(n, like) + 1.0
-        scales.append(scale)
+            means[p, :] = own.row_means - own.mean / 2
+        if own.scale is not None:
+            scales[p, :] = own.scale
     out = empty((n, n), like, precision)
-    xp = namespace(like)
-    module.write_mix(
-        out,
-        matrices,
-        mix.coefficients,
-        xp.stack(scales),
-        xp.stack(means),
-    )
+    matrices = [kernel.kernel.matrix for kernel in kernels]
+    module.write_mix(out, matrices, mix.coefficients, scales, means)
     return out
