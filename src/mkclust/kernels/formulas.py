@@ -340,6 +340,16 @@ class Formula:
             power = power * base
         return power
 
+    def of_itself(self, measure: Measure, rows: Array) -> Array:
+        """Return the kernel between prepared rows and themselves, in float64."""
+        return self.entries(measure.compare_with_itself(rows))
+
+    def norms_in_feature_space(self, measure: Measure, rows: Array) -> Array:
+        """Return the norms of rows, infinite for those similar to nothing."""
+        own = self.of_itself(measure, rows)
+        xp = namespace(own)
+        return xp.sqrt(xp.where(own > 0, own, float("inf")))
+
 
 @dataclass(frozen=True)
 class Exponential(Formula):

@@ -12,7 +12,7 @@ its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from mkclust.linalg import (
     EPS,
     FactoredMatrix,
+    Stored,
     namespace,
     row_ranges,
     select,
@@ -90,7 +91,7 @@ class RowBlocks(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Neighborhoods:
+class Neighborhoods(Stored):
     """The neighborhoods of all samples by one kernel."""
 
     # Sparse array of bool: row a, column i if a is in N(i).
@@ -100,14 +101,7 @@ class Neighborhoods:
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
-    def __getstate__(self) -> dict[str, Any]:
-        named = fields(self)
-        return {each.name: getattr(self, each.name) for each in named}
-
-    @property
-    def n_samples(self) -> int:
-        """The number of samples."""
-        return self.members.shape[0]
+    n_samples = property(lambda self: self.members.shape[0])
 
     @cached_property
     def _memberships(self) -> Any:
@@ -226,16 +220,9 @@ def _as_near(dissimilarities: Array, last: Array) -> Array:
     return dissimilarities <= to_device(limits, dissimilarities)
 
 
-def norms_in_feature_space(self_similarity: Array) -> Array:
-    """Return the roots of self-similarities, infinite if one is similar to nothing."""
-    xp = namespace(self_similarity)
-    positive = xp.where(self_similarity > 0, self_similarity, float("inf"))
-    return xp.sqrt(positive)
-
-
-def dissimilarities_from(similarities: Array, unit: float = 1.0) -> Array:
-    """Return dissimilarities, infinite for those not positive, by a self-similarity."""
-    is_positive = similarities > ROUNDING * unit
+def dissimilarities_from(similarities: Array) -> Array:
+    """Return dissimilarities, infinite for those not positive."""
+    is_positive = similarities > ROUNDING
     return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
 

@@ -21,7 +21,7 @@ from mkclust.kernels.formulas import (
     Points,
     select_points,
 )
-from mkclust.kernels.kinds import RULES, ViewRule
+from mkclust.kernels.kinds import RULES
 from mkclust.kernels.neighbors import (
     Neighborhoods,
     RowBlocks,
@@ -29,7 +29,6 @@ from mkclust.kernels.neighbors import (
     find_neighborhoods,
     find_training_samples,
     linked_neighborhoods,
-    norms_in_feature_space,
 )
 from mkclust.kernels.preparations import (
     Logarithm,
@@ -37,7 +36,7 @@ from mkclust.kernels.preparations import (
     are_strongly_skewed,
 )
 from mkclust.linalg import (
-    arrays_to_host,
+    Stored,
     astype,
     free_bytes,
     is_foreign,
@@ -52,7 +51,7 @@ from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewKernels:
+class ViewKernels(Stored):
     """What is learned from one view: preparation, kernels and their neighborhoods."""
 
     name: str  # name of the view
@@ -73,10 +72,12 @@ class ViewKernels:
     # with these.
     sums: Any = field(default=None, repr=False)
 
-    @property
-    def is_definite(self) -> bool:
-        """Whether its kernels are positive semidefinite by construction."""
-        return self.share == 1 or self.rule.is_definite
+    # The rule that the kernels follow.
+    rule = property(lambda self: RULES[self.kind])
+    # Whether its kernels are positive semidefinite by construction.
+    is_definite = property(lambda self: self.share == 1 or self.rule.is_definite)
+    # The median dissimilarity of two training rows, if that is a width.
+    median = property(lambda self: self.measures[self.formulas[0].measure].median)
 
     def learn(self) -> "ViewKernels":
         """Return a copy with scales and measures learned from the training rows."""
@@ -87,14 +88,6 @@ class ViewKernels:
         nothing = (None,) * len(self.formulas)
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"view": arrays_to_host(self.view)}
-
-    @property
-    def rule(self) -> ViewRule:
-        """The rule that the kernels follow."""
-        return RULES[self.kind]
-
     @property
     def kernel_names(self) -> list[str]:
         """The names of the kernels, unique over all views."""
@@ -104,17 +97,11 @@ class ViewKernels:
         return [f"{prefix}{formula.name}" for formula in self.formulas]
 
     @property
-    def median(self) -> float | None:
-        """The median dissimilarity of two training rows, if that is a width."""
-        return self.measures[self.formulas[0].measure].median
-
-    @property
     def ignores_zeros(self) -> bool:
         """Whether rows of zeros carry no information."""
         if self.rule.of_pairs:
             return False
-        measures = [self.measures[formula.measure] for formula in self.formulas]
-        by_all = all(measure.ignores_zeros for measure in measures)
+        by_all = all(measure.ignores_zeros for measure in self.measures.values())
         return self.preparation.ignores_zeros or by_all
 
     def read(self, rows: Array) -> Array:
@@ -146,10 +133,10 @@ class ViewKernels:
         self, prepared: Array, training: dict[str, Points] | None = None
     ) -> dict[str, Points]:
         """Return prepared rows as points by measure; new rows take those of the fit."""
-        training = training or {}
-        measures = self.measures.items()
+        known = training or {}
         return {
-            name: each.points(prepared, training.get(name)) for name, each in measures
+            name: each.points(prepared, known.get(name))
+            for name, each in self.measures.items()
         }
 
     def self_similarity(self, rows: Array, precision: str) -> list[Array]:
@@ -157,10 +144,8 @@ class ViewKernels:
         prepared = self.prepared(rows)
         values = []
         for formula in self.formulas:
-            measure = self.measures[formula.measure]
-            own = formula.entries(measure.compare_with_itself(prepared))
-            mixed = (1 - self.share) * own + self.share
-            values.append(astype(mixed, precision))
+            own = formula.of_itself(self.measures[formula.measure], prepared)
+            values.append(astype((1 - self.share) * own + self.share, precision))
         return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
@@ -170,10 +155,9 @@ class ViewKernels:
             each if self.measures[each.measure].is_similarity else each.measure
             for each in self.formulas
         ]
-        is_mixed = share < 1
-        has_one_kernel = is_mixed and len(self.formulas) == 1
-        is_summed = has_one_kernel and not is_foreign(self.view)
-        sums = np.zeros(self.view.shape[0]) if is_summed else None
+        sums = None
+        if share < 1 and len(self.formulas) == 1 and not is_foreign(self.view):
+            sums = np.zeros(self.view.shape[0])
         found = {
             key: find_neighborhoods(size, self._dissimilarities(formula, sums))
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
@@ -186,9 +170,7 @@ class ViewKernels:
         measure = self.measures[formula.measure]
         rows = astype(self.prepared(self.view), "float64")
         points = measure.points(rows)
-        lengths = norms_in_feature_space(
-            formula.entries(measure.compare_with_itself(rows))
-        )
+        lengths = formula.norms_in_feature_space(measure, rows)
 
         def compute(part: slice) -> Array:
             """Return the dissimilarities of some samples to all."""
@@ -208,23 +190,28 @@ class ViewKernels:
 
     def kernels(self, precision: str) -> "list[ComputedKernel]":
         """Return the kernels of the training samples."""
-        points = {}
+        points: dict[str, Any] = dict.fromkeys(self.measures)
         if self.share < 1:
             points = self.points(self.prepared(self.view))
+        # Kernels share equal neighborhoods.
+        unlike = dict.fromkeys(self.neighborhoods)
+        shared = {found: found and found.kernel() for found in unlike}
         diagonals = self.self_similarity(self.view, precision)
-        shared: dict[Any, Any] = {None: None}
-        for found in self.neighborhoods:
-            if found is not None and found not in shared:
-                shared[found] = found.kernel()
-
-        kernels = []
-        for p, (formula, found) in enumerate(self._formulas_and_neighborhoods):
-            name = formula.measure
-            own = points.get(name)
-            known = (self.measures[name], own, own, shared[found], self.share)
-            kernel = ComputedKernel(formula, *known, diagonals[p], self.sums)
-            kernels.append(kernel)
-        return kernels
+        return [
+            ComputedKernel(
+                formula,
+                self.measures[formula.measure],
+                points[formula.measure],
+                points[formula.measure],
+                shared[found],
+                self.share,
+                diagonal,
+                self.sums,
+            )
+            for formula, found, diagonal in zip(
+                self.formulas, self.neighborhoods, diagonals, strict=True
+            )
+        ]
 
     def kernels_of_new(
         self, rows: Array, samples: np.ndarray | None
@@ -242,28 +229,20 @@ class ViewKernels:
 
         joined: dict[Any, Any] = {None: None}
         kernels = []
-        for formula, found in self._formulas_and_neighborhoods:
+        for formula, found in zip(self.formulas, self.neighborhoods, strict=True):
             name = formula.measure
             measure = self.measures[name]
             if found is not None and samples is not None and found not in joined:
-                lengths = (self._lengths(formula, new), self._lengths(formula, known))
+                lengths = None
+                if measure.is_similarity:
+                    lengths = (
+                        formula.norms_in_feature_space(measure, new),
+                        formula.norms_in_feature_space(measure, known),
+                    )
                 joined[found] = JoinedNeighborhoods(found, samples, lengths)
             own = (measure, x[name], y[name], joined[found], self.share)
             kernels.append(ComputedKernel(formula, *own, None))
         return kernels
-
-    @property
-    def _formulas_and_neighborhoods(self) -> list[tuple[Formula, Neighborhoods | None]]:
-        return list(zip(self.formulas, self.neighborhoods, strict=True))
-
-    def _lengths(self, formula: Formula, prepared: Array) -> Array | None:
-        """Return norms of rows in feature space, if the most similar are neighbors."""
-        measure = self.measures[formula.measure]
-        if not measure.is_similarity:
-            return None
-        return norms_in_feature_space(
-            formula.entries(measure.compare_with_itself(prepared))
-        )
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -295,15 +274,13 @@ class ViewKernels:
 
     def may_need_logarithms(self) -> bool:
         """Return whether columns that could be scaled are strongly skewed."""
-        if isinstance(self.preparation, Logarithm) or not RULES[self.kind].has_units:
-            return False
-        return are_strongly_skewed(self.view)
+        is_scaled = self.rule.has_units and not isinstance(self.preparation, Logarithm)
+        return is_scaled and are_strongly_skewed(self.view)
 
 
 def precision_of_kernels(views: Sequence[ViewKernels]) -> str:
-    """Return the number type of the kernels of views."""
-    is_single = all(precision_of(view.view) == "float32" for view in views)
-    return "float32" if is_single else "float64"
+    """Return the number type of the kernels of views: the widest of these."""
+    return max(precision_of(view.view) for view in views)
 
 
 def self_similarities_of(
@@ -365,17 +342,17 @@ def _source_of(
     precision = precision_of_kernels(views)
     known = views[0].view
     n_rows = n = known.shape[0]
-    kernels: list[ComputedKernel] = []
     if new is None:
-        for view in views:
-            kernels += view.kernels(precision)
+        kernels = [kernel for view in views for kernel in view.kernels(precision)]
     else:
         samples = None
-        given = (each is not None for view in views for each in view.neighborhoods)
-        if any(given):
+        if any(view.share for view in views):
             training = {view.name: view.view for view in views}
             samples = find_training_samples(new, training)
-        for view in views:
-            kernels += view.kernels_of_new(new[view.name], samples)
+        kernels = [
+            kernel
+            for view in views
+            for kernel in view.kernels_of_new(new[view.name], samples)
+        ]
         n_rows = next(iter(new.values())).shape[0]
     return ComputedKernels(tuple(kernels), n_rows, n, precision, known[:1, :])

@@ -23,6 +23,7 @@ from mkclust.linalg.algebra import (
 )
 from mkclust.linalg.arrays import (
     EPS,
+    Stored,
     add_multiple,
     arrays_to_host,
     as_floats,

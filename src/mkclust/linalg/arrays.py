@@ -1,6 +1,7 @@
 """Arrays of any library: devices, transfers, and functions that all libraries share."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import array_api_compat
@@ -154,6 +155,15 @@ def arrays_to_host(thing: Any) -> Any:
     if is_foreign(thing):
         return to_host(thing, None)
     return thing
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Data that are stored by their fields alone, with arrays as NumPy."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = fields(self)
+        return {each.name: arrays_to_host(getattr(self, each.name)) for each in own}
 
 
 def empty(

@@ -81,14 +81,11 @@ class SampleFeatures:
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates, in one pass."""
-        widths = (V.shape[1] for V in vectors)
-        ends = np.cumsum([0, *widths]).tolist()
-        columns = [to_host(V) for V in vectors]
-        matrix = self.coordinate_map @ np.hstack(columns)
+        ends = np.cumsum([0, *(V.shape[1] for V in vectors)]).tolist()
+        matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
         training = self.training  # all that workers need of this object
         lifted = self.blocks.map(lambda block, _: training.project(block, matrix))
-        parts = (lifted[:, a:b] for a, b in pairwise(ends))
-        return tuple(parts)
+        return tuple(lifted[:, a:b] for a, b in pairwise(ends))
 
     def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
         """Return sums of coordinates over clusters, (n_coordinates, s * n_clusters).
@@ -138,12 +135,9 @@ class SampleFeatures:
             return drawn
         few = 256
         added = [drawn]
-        views = range(self.observed.shape[1])
-        for p, q in combinations_with_replacement(views, 2):
-            has_first = self.observed[:, p]
-            have = has_first & self.observed[:, q]
-            if have[drawn].sum() < few:
-                common = np.flatnonzero(have)
+        for first, second in combinations_with_replacement(self.observed.T, 2):
+            common = np.flatnonzero(first & second)
+            if np.isin(drawn, common).sum() < few:
                 added.append(common[draw(len(common), few)])
         return np.unique(np.concatenate(added))
 
@@ -176,12 +170,9 @@ def compress(
     n_columns = sum(raw.widths)
     require_products(n_columns, len(raw.maps), "pass a feature map with fewer columns")
     # Traces of kernels and of their features are compared on some samples.
-    most = min(fit_samples or 2_000, 2_000)
-    sample = draw_rows(blocks, most, seed=1)
+    sample = draw_rows(blocks, min(fit_samples or 2_000, 2_000), seed=1)
     drawn = raw.of_observed(sample)
-    errors = []
-    for map_, rows, F in zip(raw.maps, sample.values(), drawn, strict=True):
-        errors.append(trace_error(map_, rows, F))
+    errors = list(map(trace_error, raw.maps, sample.values(), drawn))
 
     used = raw
     if keep is None:

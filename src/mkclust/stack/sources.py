@@ -41,7 +41,7 @@ class Source:
     overrides the rest if it has a cheaper way.
     """
 
-    n_kernels: int  # m
+    n_kernels: Any  # m
     n_samples: int  # n
     dtype: Any  # number type of the rows, as their library names it
     like: Any = None  # an array beside the rows; None for NumPy

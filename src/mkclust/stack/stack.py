@@ -109,9 +109,8 @@ class Stack:
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
         storage = Mix(np.ones(self.n_kernels), self.kernels).storage
-        if storage == "sparse":
-            return self.n_samples <= MOST_WRITTEN
-        return storage == "dense"
+        is_written = storage == "sparse" and self.n_samples <= MOST_WRITTEN
+        return storage == "dense" or is_written
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass."""
@@ -173,19 +172,18 @@ class Stack:
         """
         if make is None:
             make = self.n_samples <= MOST_WRITTEN
-        if "_held" not in vars(self) and make:
-            vars(self)["_held"] = self._written_out()
-        return vars(self).get("_held")
+        if make:
+            return self._written_out
+        return vars(self).get("_written_out")
 
+    @cached_property
     def _written_out(self) -> "HeldStack | None":
-        """Return the kernels written out, if that pays and fits."""
+        """The kernels written out, if that pays and fits."""
         n = self.n_samples
         if n <= FEW_SAMPLES and self.in_memory:
             return self.among()
-        n_matrices = self.n_kernels + 2
-        n_bytes = 4 * n_matrices * n**2
-        free = free_bytes(self.kernels[0].like)
-        if not fits(n_bytes, available=free):
+        n_bytes = 4 * (self.n_kernels + 2) * n**2
+        if not fits(n_bytes, available=free_bytes(self.kernels[0].like)):
             return None
         if not self.is_safe_in_single or fused_mixes(self.kernels) is not None:
             return None
@@ -196,9 +194,7 @@ class Stack:
         """Whether a mix is one matrix whose entries single precision can hold."""
         # Coefficients are squares, so entries need room on both sides.
         sizes = self.traces() / self.n_samples
-        are_safe = (sizes > 1e-8) & (sizes < 1e8)
-        is_safe = np.all(are_safe)
-        return bool(is_safe) and self.in_memory
+        return self.in_memory and bool(np.all((sizes > 1e-8) & (sizes < 1e8)))
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
@@ -211,9 +207,8 @@ class Stack:
 
     def traces(self) -> Float:
         """Return the traces of the kernels, (m,)."""
-        diagonals = [kernel.diagonal() for kernel in self.kernels]
-        sums = [float(namespace(each).sum(each)) for each in diagonals]
-        return np.array(sums)
+        diagonals = (kernel.diagonal() for kernel in self.kernels)
+        return np.array([float(namespace(each).sum(each)) for each in diagonals])
 
     def subset(self, indices: Sequence[int]) -> "Stack":
         """Return some of the kernels."""
@@ -283,16 +278,11 @@ def _filled(
     """Return kernels over all samples, of which some are missing from them."""
     # Kernels of one view, or given ones with the same samples, share their map.
     shared: dict[Any, SampleMap] = {}
-    scale = None
-    if fill == "rescale":
-        scale = np.ones(n_samples)
+    scale = np.ones(n_samples) if fill == "rescale" else None
     mapped: list[Kernel] = []
-    pairs = zip(kernels, observed, strict=True)
-    for p, (kernel, has) in enumerate(pairs):
-        key: Any = has.tobytes()
-        if views is not None:
-            key = (views[p], has.tobytes())
-        if key not in shared:
-            shared[key] = SampleMap(has, n_samples, scale)
-        mapped.append(Observed(kernel, shared[key]))
+    of_views = [None] * len(kernels) if views is None else views
+    for kernel, view, has in zip(kernels, of_views, observed, strict=True):
+        new = SampleMap(has, n_samples, scale)
+        own = shared.setdefault((view, has.tobytes()), new)
+        mapped.append(Observed(kernel, own))
     return list(with_active(mapped, range(len(mapped))))

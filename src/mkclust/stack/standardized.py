@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from mkclust.linalg import (
-    arrays_to_host,
+    Stored,
     astype,
     device,
     empty,
@@ -26,7 +26,7 @@ from mkclust.types import Array
 
 
 @dataclass(frozen=True)
-class Standardization:
+class Standardization(Stored):
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r
@@ -40,16 +40,12 @@ class Standardization:
     # row means.
     shift: float = 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("diagonal", "row_means", "scale", "shift")
-        return {name: arrays_to_host(getattr(self, name)) for name in names}
-
     def to_same_device(self, like: Array) -> "Standardization":
         """Return the same with arrays on the device of another one."""
         arrays = {
-            name: to_device(array, like)
-            for name, array in vars(self).items()
-            if name not in ("shift", "mean") and array is not None
+            name: to_device(getattr(self, name), like)
+            for name in ("diagonal", "row_means", "scale")
+            if getattr(self, name) is not None
         }
         return replace(self, **arrays)
 
@@ -69,17 +65,15 @@ class Standardization:
         """Return the self-similarities after centering, before scaling, (n,)."""
         if self.row_means is None:
             return self.diagonal
-        twice = 2 * self.row_means
-        return self.diagonal - twice + self.mean
+        return self.diagonal - 2 * self.row_means + self.mean
 
     def constant_self_similarity(self) -> float | None:
         """Return the self-similarity of all training samples, None if they differ."""
         xp = namespace(self.diagonal)
         first = float(self.diagonal[0])
         # A float32 kernel computes its unit diagonal to about 1e-6.
-        difference = xp.abs(self.diagonal - first)
-        shared = xp.all(difference <= 1e-6 * abs(first))
-        if shared:
+        is_shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
+        if is_shared:
             return first - self.shift
         return None
 
@@ -164,8 +158,7 @@ class Standardization:
         # it at zero.
         typical = float(xp.mean(xp.abs(self.centered_diagonal())))
         has_length = lengths > 1e-10 * typical
-        safe = xp.where(has_length, lengths, 1.0)
-        factors = 1 / xp.sqrt(safe)
+        factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
         return xp.where(has_length, factors, 0.0)
 
 
@@ -229,10 +222,7 @@ class Standardized(Wrapped):
     def diagonal(self) -> Array:
         """Return the centered and scaled diagonal, (n,)."""
         lengths = self.standardization.centered_diagonal()
-        scale = self.standardization.scale
-        if scale is None:
-            return lengths
-        return lengths * scale**2
+        return self._scaled(self._scaled(lengths[:, None]))[:, 0]
 
 
 def fused_mixes(kernels: Sequence[Kernel]) -> Any:
