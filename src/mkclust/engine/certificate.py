@@ -27,6 +27,7 @@ from mkclust.linalg import (
     astype,
     eigh,
     eigvalsh,
+    fits,
     free_bytes,
     has_cholesky,
     hstack,
@@ -39,7 +40,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.memory import fits
 from mkclust.types import Array, Float
 
 # The probability of having missed an eigenvalue that matters at which a search stops.

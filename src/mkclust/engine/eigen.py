@@ -13,6 +13,7 @@ import numpy as np
 from mkclust.engine.protocol import KernelLike, Operator
 from mkclust.linalg import (
     EPS,
+    FEW_SAMPLES,
     astype,
     eigvalsh,
     empty,
@@ -28,7 +29,6 @@ from mkclust.linalg import (
     top_eigenpairs,
     zeros,
 )
-from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 

@@ -33,17 +33,19 @@ from mkclust.engine.eigen import (
 from mkclust.engine.protocol import KernelLike, StackLike
 from mkclust.linalg import (
     EPS,
+    FEW_SAMPLES,
     astype,
+    fits,
     free_bytes,
     hstack,
     inner_products,
     is_on_accelerator,
+    one_thread,
+    one_thread_if_small,
     orthonormalize,
     random_normal,
     row_lengths,
 )
-from mkclust.linalg.memory import fits
-from mkclust.linalg.threads import FEW_SAMPLES, one_thread, one_thread_if_small
 from mkclust.types import Array, Float
 
 # Between two passes the error of eigenvectors is reduced to this share, by products

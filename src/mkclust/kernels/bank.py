@@ -28,10 +28,7 @@ from mkclust.kernels.view_kernels import (
     kernels_of,
     self_similarities_of,
 )
-from mkclust.linalg import (
-    copy_array,
-)
-from mkclust.linalg.sparse_rows import as_csr
+from mkclust.linalg import as_csr, copy_array
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.text import printable
 from mkclust.types import Array

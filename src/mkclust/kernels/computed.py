@@ -19,6 +19,7 @@ from mkclust.linalg import (
     FactoredMatrix,
     astype,
     empty,
+    in_threads,
     is_foreign,
     namespace,
     pair_ranges,
@@ -26,9 +27,8 @@ from mkclust.linalg import (
     row_ranges,
     set_diagonal,
     to_device,
+    triton_module,
 )
-from mkclust.linalg.in_triton import triton_module
-from mkclust.linalg.threads import in_threads
 from mkclust.stack import Source
 from mkclust.types import Array, Float
 

@@ -17,11 +17,15 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from mkclust.data.distances import some_rows
 from mkclust.kernels.formulas import nonnegative
 from mkclust.kernels.preparations import Preparation
-from mkclust.linalg import arrays_to_host, precision_of, ranges, select, to_device
-from mkclust.linalg.sparse_rows import (
+from mkclust.linalg import (
+    arrays_to_host,
     dense_rows,
     divide_rows,
     entrywise,
+    precision_of,
+    ranges,
+    select,
+    to_device,
     zero_rows,
 )
 from mkclust.types import Array, Float

@@ -26,19 +26,17 @@ from mkclust.kernels.neighbors import BLOCK_ROWS
 from mkclust.linalg import (
     EPS,
     astype,
+    dense_rows,
+    divide_rows,
     is_foreign,
     namespace,
     precision_of,
+    row_products,
     row_ranges,
     select,
+    subtract_origin,
     to_device,
     to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    dense_rows,
-    divide_rows,
-    row_products,
-    subtract_origin,
 )
 from mkclust.parameters import Choice, Count, Number, Rule, check_parameter
 from mkclust.types import Array, Float

@@ -18,21 +18,19 @@ from mkclust.data.distances import (
     squared_norms,
 )
 from mkclust.linalg import (
+    as_csr,
     as_floats,
     astype,
+    dense_rows,
     eigh,
     is_foreign,
     namespace,
     precision_of,
-    to_device,
-    to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    as_csr,
-    dense_rows,
     row_products,
     stored_entries,
     subtract_origin,
+    to_device,
+    to_host,
 )
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array

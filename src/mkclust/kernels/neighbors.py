@@ -25,16 +25,19 @@ from mkclust.linalg import (
     EPS,
     FactoredMatrix,
     Stored,
+    dense_rows,
+    entries_at,
+    in_threads,
     namespace,
+    places_of,
     row_ranges,
     select,
     set_diagonal,
     to_device,
     to_host,
+    true_at,
+    upper_bounds,
 )
-from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
-from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 

@@ -20,23 +20,21 @@ from mkclust.data.distances import safe_norms, some_rows
 from mkclust.kernels.formulas import nonnegative
 from mkclust.linalg import (
     arrays_to_host,
+    as_csr,
     astype,
     copy_array,
-    is_foreign,
-    namespace,
-    precision_of,
-    select,
-    set_diagonal,
-    to_device,
-    to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    as_csr,
     dense_rows,
     divide_rows,
     entrywise,
+    is_foreign,
+    namespace,
+    precision_of,
     scale_columns,
+    select,
+    set_diagonal,
     stored_entries,
+    to_device,
+    to_host,
     zero_rows,
 )
 from mkclust.types import Array, Float

@@ -3,8 +3,7 @@
 import numpy as np
 
 from mkclust.kernels.preparations import sampled_indices, sampled_rows
-from mkclust.linalg import select, to_host
-from mkclust.linalg.sparse_rows import dense_rows
+from mkclust.linalg import dense_rows, select, to_host
 from mkclust.types import Array, Float
 
 # Two entries of a symmetric matrix differ by at most this share of the largest.

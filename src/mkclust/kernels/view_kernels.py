@@ -37,16 +37,17 @@ from mkclust.kernels.preparations import (
 )
 from mkclust.linalg import (
     Stored,
+    are_equal_rows,
+    as_rows_like,
     astype,
     free_bytes,
     is_foreign,
     namespace,
     pair_ranges,
     precision_of,
+    require_memory,
     to_host,
 )
-from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import are_equal_rows, as_rows_like
 from mkclust.types import Array, Float
 
 

@@ -35,6 +35,7 @@ from mkclust.linalg.arrays import (
     free_bytes,
     is_foreign,
     is_on_accelerator,
+    is_sparse_tensor,
     library_and_device,
     namespace,
     pair_ranges,
@@ -48,6 +49,31 @@ from mkclust.linalg.arrays import (
     set_diagonal,
     to_device,
     to_host,
+    triton_module,
     zeros,
 )
-from mkclust.linalg.factored import FactoredMatrix, is_sparse
+from mkclust.linalg.memory import available_bytes, fits, require_memory
+from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
+from mkclust.linalg.sparse_rows import (
+    FactoredMatrix,
+    are_equal_rows,
+    as_csr,
+    as_rows_like,
+    dense_rows,
+    divide_rows,
+    entrywise,
+    is_sparse,
+    row_products,
+    scale_columns,
+    spread_rows,
+    stored_entries,
+    subtract_origin,
+    zero_rows,
+)
+from mkclust.linalg.threads import (
+    ENTRIES_PER_THREAD,
+    FEW_SAMPLES,
+    in_threads,
+    one_thread,
+    one_thread_if_small,
+)

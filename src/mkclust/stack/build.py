@@ -8,8 +8,7 @@ import numpy as np
 
 from mkclust.data.row_source import RowSource, RowSubset
 from mkclust.data.samples import Samples, read_kernels
-from mkclust.linalg import check_one_place, to_device
-from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.linalg import available_bytes, check_one_place, require_memory, to_device
 from mkclust.parameters import Choice, check_parameter
 from mkclust.stack.checks import (
     as_numbers,

@@ -11,23 +11,24 @@ from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
+    FEW_SAMPLES,
     FactoredMatrix,
+    as_csr,
     eigvalsh,
     free_bytes,
     has_cholesky,
+    in_threads,
     is_foreign,
+    is_sparse_tensor,
     namespace,
     precision_of,
+    require_memory,
     rounding_of,
     row_ranges,
     set_diagonal,
     to_host,
     zeros,
 )
-from mkclust.linalg.arrays import is_sparse_tensor
-from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import as_csr
-from mkclust.linalg.threads import FEW_SAMPLES, in_threads
 from mkclust.stack.kernel import Kernel, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words

@@ -13,13 +13,13 @@ from mkclust.linalg import (
     is_foreign,
     is_on_accelerator,
     namespace,
+    one_thread_if_small,
     precision_of,
     ranges,
     select,
     to_device,
     to_host,
 )
-from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
 # From this many distances on, several threads are faster than one.

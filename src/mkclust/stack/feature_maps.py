@@ -19,10 +19,10 @@ from mkclust.linalg import (
     namespace,
     precision_of,
     ranges,
+    spread_rows,
     to_device,
     zeros,
 )
-from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.compare import draw
 from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Array, Float

@@ -22,14 +22,15 @@ from mkclust.data.blocks import Block, Blocks, add, check_finite
 from mkclust.data.dask import DaskBlocks
 from mkclust.linalg import (
     astype,
+    available_bytes,
     free_bytes,
     hstack,
     namespace,
     precision_of,
+    require_memory,
     to_device,
     to_host,
 )
-from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.discretize import count_members

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import (
+    ENTRIES_PER_THREAD,
     astype,
     empty,
+    in_threads,
     is_foreign,
     is_on_accelerator,
     is_sparse,
@@ -21,7 +23,6 @@ from mkclust.linalg import (
     select,
     to_host,
 )
-from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.types import Array, Float
 
 # How entries are held; of several kernels together, as the first of these that one of

@@ -19,10 +19,10 @@ from mkclust.linalg import (
     namespace,
     precision_of,
     select,
+    spread_rows,
     to_device,
     to_host,
 )
-from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array, Float
 

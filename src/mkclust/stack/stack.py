@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mkclust.linalg import (
+    FEW_SAMPLES,
     add_multiple,
     astype,
     empty,
+    fits,
     free_bytes,
     namespace,
     pair_ranges,
     precision_of,
     products_of_rows,
+    require_memory,
     to_device,
 )
-from mkclust.linalg.memory import fits, require_memory
-from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.checks import learn_centering, learn_scale
 from mkclust.stack.kernel import DenseKernel, Kernel, Mix, multiply, row_blocks, written
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active

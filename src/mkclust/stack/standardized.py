@@ -18,9 +18,9 @@ from mkclust.linalg import (
     select,
     set_diagonal,
     to_device,
+    triton_module,
     zeros,
 )
-from mkclust.linalg.in_triton import triton_module
 from mkclust.stack.kernel import FEWEST_ROWS, DenseKernel, Kernel, Mix, Wrapped
 from mkclust.types import Array
 
