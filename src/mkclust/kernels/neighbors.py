@@ -11,11 +11,11 @@ neighborhoods of those to which it is as similar as their last neighbor, and has
 its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -33,6 +33,7 @@ from mkclust.linalg import (
     row_ranges,
     select,
     set_diagonal,
+    spread_links,
     to_device,
     to_host,
     true_at,
@@ -79,18 +80,6 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
             "more samples"
         )
     return count
-
-
-class RowBlocks(NamedTuple):
-    """Dissimilarities of samples to training samples, computed some rows at a time."""
-
-    compute: Callable[[slice], Array]  # a new array, (n_rows, n)
-    parts: Sequence[slice]
-    like: Any  # an array on the device of the rows
-
-    def map(self, function: Callable[[slice], Any]) -> list[Any]:
-        """Return a function of all parts; on the host this takes all threads."""
-        return in_threads(function, self.parts, self.like)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,33 +145,33 @@ class Neighborhoods(Stored):
         return (sizes == 1) & (in_lists == 1)
 
 
-def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
+def find_neighborhoods(
+    size: int, compute: Callable[[slice], Array], parts: Iterable[slice], like: Any
+) -> Neighborhoods:
     """Return the neighborhoods of all samples, given dissimilarities in blocks of rows.
 
-    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long
-    some are left out as wholes, at regular intervals, so that equal samples stay in the
-    same ones.
+    Every part of the samples has a block, (n_rows, n), in float64, on the device of
+    ``like``, which is overwritten. On the host this takes all threads. Of neighborhoods
+    that ties make too long some are left out as wholes, at regular intervals, so that
+    equal samples stay in the same ones.
     """
 
     def find(part: slice) -> tuple[Any, Float]:
         """Return the neighborhoods of some samples, and how far they reach."""
-        dissimilarities = blocks.compute(part)
+        dissimilarities = compute(part)
         set_diagonal(dissimilarities[:, part], float("inf"))
         return _nearest(dissimilarities, size)
 
-    found, lasts = zip(*blocks.map(find), strict=True)
+    found, lasts = zip(*in_threads(find, parts, like), strict=True)
     others = scipy.sparse.vstack(found, "csr")
     n = others.shape[1]
     lengths = np.diff(others.indptr)
-    by_size = LONGEST_TIMES * (size + 1)
     by_total = LARGEST_WITH_ALL_TIES**2 // max(n, 1)
-    longest = max(by_size, by_total)
-    times = -(-lengths // longest)
+    longest = max(LONGEST_TIMES * (size + 1), by_total)
     ranks = np.cumsum(lengths > longest)
-    steps = np.maximum(times, 1)
+    steps = np.maximum(-(-lengths // longest), 1)
     is_kept = (lengths <= longest) | (ranks % steps == 0)
-    marks = is_kept.astype(np.float64)
-    kept = scipy.sparse.diags_array(marks) @ others
+    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
     own = scipy.sparse.eye_array(n)
     lists = scipy.sparse.csr_array(kept + own, dtype=bool)
     at_most = np.minimum(np.concatenate(lasts), FAR)
@@ -201,20 +190,16 @@ def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
     order = np.lexsort((values, rows))
     rising = np.append(values[order], np.inf)
     starts = np.cumsum(counts) - counts
-    places = starts + size - 1
-    chosen = np.where(counts >= size, places, -1)
-    last = rising[chosen]
+    last = rising[np.where(counts >= size, starts + size - 1, -1)]
 
     is_in = values <= _limits(last)[rows]
-    shape = tuple(near.shape)
-    return true_at(rows[is_in], columns[is_in], shape), last
+    return true_at(rows[is_in], columns[is_in], tuple(near.shape)), last
 
 
 def _limits(last: Float) -> Float:
     """Return up to which dissimilarities samples are as near as the last neighbor."""
     last = np.minimum(last, FAR)
-    reach = TIE * np.abs(last)
-    return last + reach + ROUNDING
+    return last + TIE * np.abs(last) + ROUNDING
 
 
 def _as_near(dissimilarities: Array, last: Array) -> Array:
@@ -241,28 +226,19 @@ def count_components(
     neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
 ) -> int:
     """Return into how many groups samples fall, by neighborhoods and their samples."""
-    edges = [
-        [samples[ends] for ends in each.members.nonzero()]
-        for each, samples in neighborhoods
-    ]
-    pairs = zip(*edges, strict=True)
-    rows, columns = (np.concatenate(parts) for parts in pairs)
-    links = np.ones(len(rows), bool)
-    shape = (n_samples, n_samples)
-    graph = scipy.sparse.coo_array((links, (rows, columns)), shape)
-    return int(connected_components(graph, directed=False)[0])
+    links = [spread_links(each.members, own, n_samples) for each, own in neighborhoods]
+    return int(connected_components(sum(links), directed=False)[0])
 
 
 def find_training_samples(
     new_views: Mapping[str, Array], training_views: Mapping[str, Array]
 ) -> np.ndarray:
     """Return which training samples new ones are, by equal rows; -1 for none."""
-    known = list(_hashes(list(training_views.values())))
-    numbered = reversed(list(enumerate(known)))
-    indices = {key: index for index, key in numbered}
+    indices: dict[int, int] = {}
+    for index, key in enumerate(_hashes(list(training_views.values()))):
+        indices.setdefault(key, index)
     keys = _hashes([new_views[name] for name in training_views])
-    found = (indices.get(key, -1) for key in keys)
-    return np.fromiter(found, np.int64)
+    return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
 
 
 def _hashes(views: Sequence[Array]) -> Iterator[int]:

@@ -24,7 +24,6 @@ from mkclust.kernels.formulas import (
 from mkclust.kernels.kinds import RULES
 from mkclust.kernels.neighbors import (
     Neighborhoods,
-    RowBlocks,
     dissimilarities_from,
     find_neighborhoods,
     find_training_samples,
@@ -160,14 +159,16 @@ class ViewKernels(Stored):
         if share < 1 and len(self.formulas) == 1 and not is_foreign(self.view):
             sums = np.zeros(self.view.shape[0])
         found = {
-            key: find_neighborhoods(size, self._dissimilarities(formula, sums))
+            key: self._find_neighborhoods(size, formula, sums)
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
         }
         neighborhoods = tuple(found[key] for key in keys)
         return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
-    def _dissimilarities(self, formula: Formula, sums: Float | None) -> RowBlocks:
-        """Return the dissimilarities of all samples; sums are filled on the way."""
+    def _find_neighborhoods(
+        self, size: int, formula: Formula, sums: Float | None
+    ) -> Neighborhoods:
+        """Return the neighborhoods by a kernel, whose sums are filled on the way."""
         measure = self.measures[formula.measure]
         rows = astype(self.prepared(self.view), "float64")
         points = measure.points(rows)
@@ -187,7 +188,7 @@ class ViewKernels(Stored):
             return compared
 
         parts = pair_ranges(rows.shape[0], rows.shape[0], rows)
-        return RowBlocks(compute, list(parts), rows)
+        return find_neighborhoods(size, compute, parts, rows)
 
     def kernels(self, precision: str) -> "list[ComputedKernel]":
         """Return the kernels of the training samples."""

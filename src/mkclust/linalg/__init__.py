@@ -65,6 +65,7 @@ from mkclust.linalg.sparse_rows import (
     is_sparse,
     row_products,
     scale_columns,
+    spread_links,
     spread_rows,
     stored_entries,
     subtract_origin,
