@@ -25,6 +25,7 @@ from mkclust.linalg import (
     pair_ranges,
     precision_of,
     row_ranges,
+    select,
     set_diagonal,
     to_device,
     triton_module,
@@ -111,7 +112,10 @@ class ComputedKernels(Source):
         return np.stack(found)
 
     def entries(
-        self, index: int, rows: np.ndarray, columns: np.ndarray
+        self,
+        index: int,
+        rows: np.ndarray,
+        columns: np.ndarray,
     ) -> Array | None:
         """Return some entries of a kernel, computed on the host."""
         if is_foreign(self.like):
@@ -202,7 +206,9 @@ class ComputedKernels(Source):
         return out
 
     def _tiles(
-        self, rows: slice | np.ndarray, columns: slice | np.ndarray
+        self,
+        rows: slice | np.ndarray,
+        columns: slice | np.ndarray,
     ) -> Iterator[tuple[int, Array]]:
         """Yield some entries of every kernel, with its index.
 
@@ -219,7 +225,11 @@ class ComputedKernels(Source):
             yield p, tile
 
     def _parts(
-        self, kernel: ComputedKernel, rows: Any, columns: Any, made: dict[int, Any]
+        self,
+        kernel: ComputedKernel,
+        rows: Any,
+        columns: Any,
+        made: dict[int, Any],
     ) -> tuple[Any, Any]:
         """Return entries by the formula and shared neighborhoods, if it has them."""
         compared = entries = None
@@ -261,7 +271,10 @@ def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
 
 
 def _set_own(
-    tile: Array, rows: slice | np.ndarray, columns: slice | np.ndarray, diagonal: Array
+    tile: Array,
+    rows: slice | np.ndarray,
+    columns: slice | np.ndarray,
+    diagonal: Array,
 ) -> None:
     """Write self-similarities to the entries of samples with themselves."""
     if isinstance(rows, slice) and isinstance(columns, slice):
@@ -269,14 +282,7 @@ def _set_own(
         square = tile[:, start : rows.stop - columns.start]
         set_diagonal(square, diagonal[rows])
         return
-    n = diagonal.shape[0]
-    numbers, others = (np.arange(n)[each] for each in (rows, columns))
-    found = np.searchsorted(others, numbers)
-    places = np.minimum(found, len(others) - 1)
-    same = np.flatnonzero(others[places] == numbers)
-    if not is_foreign(tile):
-        tile[same, places[same]] = diagonal[numbers[same]]
-        return
-    for place in same.tolist():
-        place_of_column = int(places[place])
-        tile[place, place_of_column] = diagonal[int(numbers[place])]
+    numbers, others = (np.arange(diagonal.shape[0])[each] for each in (rows, columns))
+    same = to_device(numbers[:, None] == others, tile)
+    own = select(diagonal, numbers)[:, None]
+    tile[...] = namespace(tile).where(same, own, tile)

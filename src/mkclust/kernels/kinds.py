@@ -316,7 +316,11 @@ def check_scale(scale: Any) -> None:
 
 
 def choose_rules(
-    rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
+    rules: Any,
+    scale: Any,
+    views: Mapping[str, Array],
+    *,
+    of_rows: bool = False,
 ) -> dict[str, tuple[ViewRule, Preparation]]:
     """Return the rule and preparation of every view, perhaps only of its rows."""
     scales = scale
@@ -332,7 +336,11 @@ def choose_rules(
 
 
 def _choose(
-    name: str, request: view, scale: str, rows: Array, n_samples: int | None
+    name: str,
+    request: view,
+    scale: str,
+    rows: Array,
+    n_samples: int | None,
 ) -> tuple[ViewRule, Preparation]:
     """Return the rule and preparation of one view."""
     preprocessed = None
@@ -370,7 +378,9 @@ def _choose(
 
 
 def learn_preparations(
-    rules: Any, scale: Any, views: Mapping[str, Array]
+    rules: Any,
+    scale: Any,
+    views: Mapping[str, Array],
 ) -> dict[str, Preparation]:
     """Learn from some rows of views how they are prepared before they are mapped."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
@@ -388,7 +398,9 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
         is_array = isinstance(rows, np.ndarray) or is_foreign(rows)
         if is_array and asked[name] == view() and are_components(rows):
             found[name] = view(kernel="components")
-    return asked | found if found else rules
+    if found:
+        return asked | found
+    return rules
 
 
 def _problem(rule: ViewRule, profile: ViewProfile) -> tuple[str, str]:

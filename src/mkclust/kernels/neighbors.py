@@ -146,7 +146,10 @@ class Neighborhoods(Stored):
 
 
 def find_neighborhoods(
-    size: int, compute: Callable[[slice], Array], parts: Iterable[slice], like: Any
+    size: int,
+    compute: Callable[[slice], Array],
+    parts: Iterable[slice],
+    like: Any,
 ) -> Neighborhoods:
     """Return the neighborhoods of all samples, given dissimilarities in blocks of rows.
 
@@ -223,7 +226,8 @@ def linked_neighborhoods(view: Array) -> Neighborhoods:
 
 
 def count_components(
-    neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
+    neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]],
+    n_samples: int,
 ) -> int:
     """Return into how many groups samples fall, by neighborhoods and their samples."""
     links = [spread_links(each.members, own, n_samples) for each, own in neighborhoods]
@@ -231,7 +235,8 @@ def count_components(
 
 
 def find_training_samples(
-    new_views: Mapping[str, Array], training_views: Mapping[str, Array]
+    new_views: Mapping[str, Array],
+    training_views: Mapping[str, Array],
 ) -> np.ndarray:
     """Return which training samples new ones are, by equal rows; -1 for none."""
     indices: dict[int, int] = {}

@@ -87,7 +87,7 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
         upper = np.triu_indices(len(samples), 1)
         problems.append(_problem(entries[upper]))
     if all(problems):
-        yield f"{view.formulas[0].name!r}, as all of its kernels, {problems[0]}"
+        yield f"every kernel, such as {view.formulas[0].name!r}, {problems[0]}"
 
 
 def _problem(entries: Float) -> str:
@@ -119,4 +119,6 @@ def _problem(entries: Float) -> str:
 
 def _column_name(names: Sequence[str] | None, column: int) -> str:
     """Return what messages call a column."""
-    return f"column {column if names is None else repr(names[column])}"
+    if names is None:
+        return f"column {column}"
+    return f"column {names[column]!r}"

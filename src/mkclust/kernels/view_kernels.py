@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mkclust.data.blocks import fingerprint
 from mkclust.data.distances import mean_squared_norm
@@ -36,15 +37,16 @@ from mkclust.kernels.preparations import (
 )
 from mkclust.linalg import (
     Stored,
-    are_equal_rows,
-    as_rows_like,
+    as_csr,
     astype,
+    dense_rows,
     free_bytes,
     is_foreign,
     namespace,
     pair_ranges,
     precision_of,
     require_memory,
+    to_device,
     to_host,
 )
 from mkclust.types import Array, Float
@@ -117,11 +119,17 @@ class ViewKernels(Stored):
                 "fitted, and new samples are compared with what it holds: fit again, "
                 "or fit on an array in memory, such as numpy.array(view)."
             )
-        return as_rows_like(rows, self.view)
+        if issparse(self.view):
+            return as_csr(rows)
+        return to_device(dense_rows(rows), self.view)
 
     def is_training(self, rows: Array) -> bool:
         """Return whether rows are the training rows, all of them in their order."""
-        return are_equal_rows(rows, self.view)
+        if rows.shape != self.view.shape or issparse(rows) != issparse(self.view):
+            return False
+        if issparse(rows):
+            return (rows != self.view).nnz == 0
+        return rows is self.view or bool(namespace(rows).all(rows == self.view))
 
     def prepared(self, rows: Array) -> Array:
         """Return rows as the measures take them."""
@@ -130,7 +138,9 @@ class ViewKernels(Stored):
         return self.preparation.apply(rows)
 
     def points(
-        self, prepared: Array, training: dict[str, Points] | None = None
+        self,
+        prepared: Array,
+        training: dict[str, Points] | None = None,
     ) -> dict[str, Points]:
         """Return prepared rows as points by measure; new rows take those of the fit."""
         known = training or {}
@@ -166,7 +176,10 @@ class ViewKernels(Stored):
         return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
     def _find_neighborhoods(
-        self, size: int, formula: Formula, sums: Float | None
+        self,
+        size: int,
+        formula: Formula,
+        sums: Float | None,
     ) -> Neighborhoods:
         """Return the neighborhoods by a kernel, whose sums are filled on the way."""
         measure = self.measures[formula.measure]
@@ -216,7 +229,9 @@ class ViewKernels(Stored):
         ]
 
     def kernels_of_new(
-        self, rows: Array, samples: np.ndarray | None
+        self,
+        rows: Array,
+        samples: np.ndarray | None,
     ) -> "list[ComputedKernel]":
         """Return the kernels of rows; samples say which are training samples."""
         if is_foreign(rows):  # other libraries do not mix number types
@@ -286,7 +301,8 @@ def precision_of_kernels(views: Sequence[ViewKernels]) -> str:
 
 
 def self_similarities_of(
-    views: Sequence[ViewKernels], rows: Mapping[str, Array]
+    views: Sequence[ViewKernels],
+    rows: Mapping[str, Array],
 ) -> Array:
     """Return k(x, x) of every row, by views, and kernel, (n_kernels, n_rows)."""
     precision = precision_of_kernels(views)
@@ -338,7 +354,8 @@ def kernels_of(
 
 
 def _source_of(
-    views: Sequence[ViewKernels], new: Mapping[str, Array] | None
+    views: Sequence[ViewKernels],
+    new: Mapping[str, Array] | None,
 ) -> ComputedKernels:
     """Return the kernels of views as a source of rows, none of which is computed."""
     precision = precision_of_kernels(views)

@@ -56,9 +56,7 @@ from mkclust.linalg.memory import available_bytes, fits, require_memory
 from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
 from mkclust.linalg.sparse_rows import (
     FactoredMatrix,
-    are_equal_rows,
     as_csr,
-    as_rows_like,
     dense_rows,
     divide_rows,
     entrywise,

@@ -47,13 +47,6 @@ def dense_rows(rows: Array) -> Array:
     return rows
 
 
-def as_rows_like(rows: Array, known: Array) -> Array:
-    """Return new rows in the form of known ones: sparse, or on their device."""
-    if issparse(known):
-        return as_csr(rows)
-    return to_device(dense_rows(rows), known)
-
-
 def stored_entries(rows: Array) -> Array:
     """Return the entries held: all of an array, nonzero ones of sparse rows."""
     if issparse(rows):
@@ -115,17 +108,6 @@ def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Ar
         device=device(rows),
     )
     return select(xp.concat([rows, other]), sources)
-
-
-def are_equal_rows(A: Array, B: Array) -> bool:
-    """Return whether two views hold the same numbers, in the same form."""
-    if A is B:
-        return True
-    if A.shape != B.shape or issparse(A) != issparse(B):
-        return False
-    if issparse(A):
-        return (A != B).nnz == 0
-    return bool(namespace(A).all(A == B))
 
 
 def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
@@ -206,18 +188,16 @@ class FactoredMatrix:
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""
         return FactoredMatrix(
-            *(part.astype(dtype, copy=copy) for part in (self.left, self.right))
+            self.left.astype(dtype, copy=copy),
+            self.right.astype(dtype, copy=copy),
         )
 
     @property
     def is_thin(self) -> bool:
         """Whether a sparse product takes fewer steps than a dense one."""
-        n_inner = max(1, self.right.shape[0])
-        steps = self.left.nnz * self.right.nnz / n_inner
-        # If a sparse product takes more than this share of the steps of a dense one,
-        # factors are multiplied as dense matrices.
-        sparse_steps = 1 / 50
-        return steps <= sparse_steps * self.left.shape[0] * np.prod(self.right.shape)
+        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
+        # A step of a sparse product takes as long as 50 of a dense one.
+        return 50 * steps <= self.left.shape[0] * np.prod(self.right.shape)
 
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""
@@ -236,15 +216,13 @@ class FactoredMatrix:
 
     def diagonal(self) -> Float:
         """Return the diagonal of a square matrix, (n,)."""
-        return np.asarray(self.left.multiply(self.right.T.tocsr()).sum(axis=1)).reshape(
-            -1
-        )
+        squares = self.left.multiply(self.right.T.tocsr())
+        return np.asarray(squares.sum(axis=1)).reshape(-1)
 
     def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
         """Return the row sums; others are not asked for."""
-        return self.left @ np.asarray(self.right.sum(axis=axis, dtype=dtype)).reshape(
-            -1
-        )
+        sums = np.asarray(self.right.sum(axis=axis, dtype=dtype))
+        return self.left @ sums.reshape(-1)
 
 
 def is_sparse(matrix: Any) -> bool:

@@ -149,7 +149,8 @@ def repair_by(psd: str) -> Repair:
 
 
 def _read(
-    samples: Samples, names: Sequence[str] | None
+    samples: Samples,
+    names: Sequence[str] | None,
 ) -> tuple[list[_Given], list[str]]:
     """Return given kernels as sources, numbers or `Kernel` objects, and their names."""
     if not samples.parts:

@@ -68,7 +68,9 @@ def as_numbers(matrix: Array, label: str) -> Array:
 
 
 def check_shapes(
-    kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
+    kernels: Sequence[Any],
+    labels: Sequence[str],
+    observed: Sequence[np.ndarray | None],
 ) -> None:
     """Raise if kernels are not square matrices over the samples that they have."""
     size = 0
@@ -197,7 +199,10 @@ def _asymmetry(matrix: Array) -> float:
 
 
 def learn_centering(
-    kernel: Kernel, row_means: Array, label: str, center: bool
+    kernel: Kernel,
+    row_means: Array,
+    label: str,
+    center: bool,
 ) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
@@ -225,7 +230,9 @@ def learn_centering(
 
 
 def learn_scale(
-    kernel: Standardized, label: str, numbers: np.ndarray | None
+    kernel: Standardized,
+    label: str,
+    numbers: np.ndarray | None,
 ) -> Standardized:
     """Return a kernel scaled to a unit diagonal, or raise and name the samples."""
     lengths = kernel.diagonal()

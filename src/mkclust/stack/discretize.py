@@ -109,7 +109,10 @@ def discretize(
 
 
 def _centers_on_host(
-    sample: Any, n_clusters: int, init: Any, options: dict[str, Any]
+    sample: Any,
+    n_clusters: int,
+    init: Any,
+    options: dict[str, Any],
 ) -> Float:
     """Return the centers of scikit-learn's k-means, (k, d)."""
     middle = sample.mean(axis=0)
@@ -129,7 +132,10 @@ def _centers_on_host(
 
 
 def _k_means_on_host(
-    rows: Array, n_clusters: int, init: Any, options: dict[str, Any]
+    rows: Array,
+    n_clusters: int,
+    init: Any,
+    options: dict[str, Any],
 ) -> Any:
     """Return scikit-learn's k-means, fitted to rows around zero."""
     if init != "k-means++":
@@ -190,7 +196,9 @@ def count_clusters(labels: Array) -> int:
 
 
 def order_by_size(
-    labels: Array, n_clusters: int, mass: Float | None = None
+    labels: Array,
+    n_clusters: int,
+    mass: Float | None = None,
 ) -> np.ndarray:
     """Return the clusters by falling size, those of one size by mass and first row."""
     clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
@@ -207,7 +215,11 @@ def order_by_size(
 
 
 def k_means(
-    rows: Array, n_clusters: int, *, n_init: int, random_state: int | None
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_init: int,
+    random_state: int | None,
 ) -> Float:
     """Return the centers of the best of several starts by Lloyd's algorithm, (k, d).
 
@@ -262,7 +274,10 @@ def lloyd(rows: Array, centers: Array) -> tuple[Array, Array]:
 
 
 def first_centers(
-    rows: Array, k: int, rng: np.random.RandomState, n_starts: int
+    rows: Array,
+    k: int,
+    rng: np.random.RandomState,
+    n_starts: int,
 ) -> Array:
     """Return the first centers of starts, (s, k, d), by greedy k-means++."""
     xp = namespace(rows)

@@ -181,7 +181,8 @@ def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
 
 
 def with_maps(
-    kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]
+    kernels: Sequence[Kernel],
+    maps: Sequence[SampleMap | None],
 ) -> tuple[Kernel, ...]:
     """Return kernels with other maps; a kernel without one stays as it is."""
     changed = []

@@ -59,7 +59,10 @@ class Source:
         return None
 
     def entries(
-        self, index: int, rows: np.ndarray, columns: np.ndarray
+        self,
+        index: int,
+        rows: np.ndarray,
+        columns: np.ndarray,
     ) -> Array | None:
         """Return entries by rising numbers, if that takes no whole rows."""
         return None
@@ -213,7 +216,9 @@ class MatrixRows(Source):
 
 
 def examine_rows(
-    source: Source, labels: Sequence[str], validate: bool
+    source: Source,
+    labels: Sequence[str],
+    validate: bool,
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities, (m, n), and largest entries, (m,).
 

@@ -140,7 +140,9 @@ class Stack:
         return DenseKernel(write_mix(mix, precision))
 
     def among(
-        self, samples: np.ndarray | None = None, precision: str = "float64"
+        self,
+        samples: np.ndarray | None = None,
+        precision: str = "float64",
     ) -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
         n = self.n_samples

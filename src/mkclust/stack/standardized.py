@@ -121,7 +121,11 @@ class Standardization(Stored):
         return rows * local._factors(self_similarity, means)[:, None]
 
     def rows(
-        self, cross: Array, self_similarity: Array | None, *, first: int | None = None
+        self,
+        cross: Array,
+        self_similarity: Array | None,
+        *,
+        first: int | None = None,
     ) -> Array:
         """Return standardized similarities of new to training samples, (n_new, n).
 
