@@ -76,8 +76,8 @@ MUTANTS = (
     Mutant(
         "certificate-bound",
         "engine/certificate.py",
-        "raised = eigvalsh(self.values + self.gram / distance)",
-        "raised = eigvalsh(self.values)",
+        "raised = eigvalsh(values + gram / distance)",
+        "raised = eigvalsh(values)",
         "The bound forgets the residuals of the eigenvectors.",
         ("engine/test_certificate.py",),
     ),
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "certificate-outside",
         "engine/certificate.py",
-        "levels = np.sort(np.append(raised, flat))",
+        "levels = np.sort(np.append(raised, np.full(k, tau)))",
         "levels = np.sort(raised)",
         "Eigenvalues outside of the known vectors do not count in the bound.",
         ("engine/test_certificate.py",),

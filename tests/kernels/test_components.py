@@ -8,7 +8,7 @@ from mkclust import AnchoredMKKM, KernelBank, view
 from mkclust.data import read_samples
 from mkclust.datasets import load
 from mkclust.kernels import Nystroem
-from mkclust.kernels.components import are_components
+from mkclust.kernels.profile import are_components
 
 N = 300
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None, "rules": "kind"}

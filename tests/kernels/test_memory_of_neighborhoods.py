@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 
-from mkclust.kernels.neighbors import RowBlocks, find_neighborhoods
+from mkclust.kernels.neighbors import find_neighborhoods
 from mkclust.linalg import ranges
 from mkclust.linalg.nearest import kth_smallest
 
@@ -16,14 +16,14 @@ def distance_blocks(n_samples, block_rows=50):
     """Return distances of points on a line, some rows at a time."""
     places = np.random.default_rng(0).random(n_samples)
     parts = list(ranges(n_samples, block_rows))
-    return RowBlocks(lambda part: np.abs(places[part, None] - places), parts, places)
+    return lambda part: np.abs(places[part, None] - places), parts, places
 
 
 def peak_bytes(n_samples):
     """Return the most memory that a search for neighborhoods takes at a time."""
     tracemalloc.start()
     try:
-        find_neighborhoods(SIZE, distance_blocks(n_samples))
+        find_neighborhoods(SIZE, *distance_blocks(n_samples))
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

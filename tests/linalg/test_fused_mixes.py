@@ -6,7 +6,7 @@ import pytest
 from helpers.arrays import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.linalg import to_host
-from mkclust.linalg.in_triton import FEWEST_FUSED
+from mkclust.linalg.arrays import FEWEST_FUSED
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from mkclust.stack.kernel import Mix

@@ -6,7 +6,7 @@ import pytest
 from helpers.arrays import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.linalg import random_normal
-from mkclust.linalg.in_triton import FEWEST_FUSED, triton_module
+from mkclust.linalg.arrays import FEWEST_FUSED, triton_module
 from mkclust.stack import as_stack
 
 pytestmark = [pytest.mark.slow, *ON_CUDA]

@@ -42,18 +42,12 @@ class Problem:
 
     def coefficients(self, weights: Float) -> Float:
         """Return a mix's coefficients: squared weights, and ones for fixed kernels."""
-        fixed = np.ones(self.n_fixed)
-        return np.concatenate([weights**2, fixed])
+        return np.concatenate([weights**2, np.ones(self.n_fixed)])
 
     def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
         """Return an evaluation; the alignments of fixed kernels are its offset."""
         m = self.n_weights
-        return Evaluation(
-            value,
-            alignments[:m],
-            state,
-            float(alignments[m:].sum()),
-        )
+        return Evaluation(value, alignments[:m], state, float(alignments[m:].sum()))
 
 
 class Basis:
@@ -93,7 +87,10 @@ class Basis:
         applied = self.stack.apply(new)
         images = xp.permute_dims(applied, (0, 2, 1))
         self._images = xp.concat([self._images, images], axis=1)
-        self._G = _grown(self._G, to_host(xp.matmul(images, self._rows.T)))
+        known_first = to_host(xp.matmul(images, self._rows.T))
+        crossed = known_first[:, :, : self._G.shape[1]].transpose(0, 2, 1)
+        above = np.concatenate([self._G, crossed], axis=2)
+        self._G = np.concatenate([above, known_first], axis=1)
         return True
 
     def _restart(self, weights: Float) -> None:
@@ -108,8 +105,7 @@ class Basis:
     def _eigenpairs(self, weights: Float) -> tuple[Float, Float]:
         """Return all eigenvalues and eigenvectors of a mix in the basis."""
         mixed = np.tensordot(self.problem.coefficients(weights), self._G, 1)
-        symmetric = (mixed + mixed.T) / 2
-        return top_eigenpairs(symmetric, len(mixed), self._rows)
+        return top_eigenpairs((mixed + mixed.T) / 2, len(mixed), self._rows)
 
     def evaluate(self, weights: Float) -> Evaluation:
         """Return value and alignments at some weights; the state are the eigenpairs."""
@@ -129,8 +125,7 @@ class Basis:
         xp = namespace(self._rows)
         m, b, n = self._images.shape
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        flat = xp.reshape(self._images, (m, b * n))
-        mixed = xp.reshape(c @ flat, (b, n))
+        mixed = xp.reshape(c @ xp.reshape(self._images, (m, b * n)), (b, n))
         products = self._rotation @ mixed
         return ritz_vectors(
             self.problem.n_clusters, vectors.T, products.T, values[: self.width]
@@ -140,8 +135,7 @@ class Basis:
     def products(self) -> Array:
         """The products of all kernels with the latest eigenvectors, (m, n, b)."""
         xp = namespace(self._rotation)
-        rotated = xp.matmul(self._rotation, self._images)
-        return xp.permute_dims(rotated, (0, 2, 1))
+        return xp.permute_dims(xp.matmul(self._rotation, self._images), (0, 2, 1))
 
     def minimize(self, surfaces: CuttingSurfaces, error: float) -> Relaxation:
         """Solve the problem in the basis to about its error, at first a guess."""
@@ -165,18 +159,6 @@ class Basis:
             if is_enough or weights_share * max(tol, error) >= small_tol:
                 surfaces.weights = weights
                 return relaxation
-
-
-def _grown(G: Float, blocks: Float) -> Float:
-    """Append the products of new vectors with all to symmetric matrices, (m, b, b)."""
-    old = G.shape[1]
-    m, _, size = blocks.shape
-    grown = np.empty((m, size, size))
-    grown[:, :old, :old] = G
-    grown[:, old:, :] = blocks
-    crossed = blocks[:, :, :old]
-    grown[:, :old, old:] = crossed.transpose(0, 2, 1)
-    return grown
 
 
 def relative(error: float, relaxation: Relaxation) -> float:

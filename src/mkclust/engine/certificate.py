@@ -13,6 +13,7 @@ proof shows by a Cholesky factorization that a right side of this kind minus K i
 positive semidefinite.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +28,7 @@ from mkclust.linalg import (
     astype,
     eigh,
     eigvalsh,
+    fits,
     free_bytes,
     has_cholesky,
     hstack,
@@ -39,7 +41,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
-from mkclust.linalg.memory import fits
 from mkclust.types import Array, Float
 
 # The probability of having missed an eigenvalue that matters at which a search stops.
@@ -95,16 +96,6 @@ class CertificateCheck(NamedTuple):
     weaker: Certificate | None = None
 
 
-class _Plan(NamedTuple):
-    """How the eigenvectors of a mix are certified."""
-
-    proves_first: bool
-    proves_last: bool
-    holds_mix: bool  # written out, so that products with it read no kernel
-    n_probes: int
-    sure_steps: int
-
-
 def rounding_of_entries(stack: StackLike) -> float:
     """Return the relative rounding of the entries of the kernels."""
     return max(EPS, *(K.precision for K in stack.kernels))
@@ -133,13 +124,25 @@ def certify(
         return CertificateCheck(Certificate("proved", relaxation.error))
 
     rounding = rounding_of_entries(stack)
-    rounded = _rounding_of_sum(relaxation, rounding)
+    # Rounding of entries may make a sum of eigenvalues too small: in single precision
+    # by two roundings.
+    rounded = 2 * rounding * relaxation.value if rounding > EPS else 0.0
     # A little less than allowed, for the rounding of this very computation.
     claimed = 0.99 * allowed_error
     if claimed <= rounded:
         return CertificateCheck()
 
-    plan = _plan(stack, relaxation.vectors, prove)
+    n = stack.n_samples
+    V = relaxation.vectors
+    has_room = fits(16 * n**2, available=free_bytes(V))
+    # Written out, products with the mix read no kernel.
+    holds_mix = stack.in_memory or (n <= MOST_HELD and has_room)
+    can_prove = prove == "auto" and holds_mix and has_room
+    # Up to so many samples a proof takes less time than a search; of streamed kernels a
+    # search reads all several times, and a proof once.
+    most_proved_first = 12_000 if is_on_accelerator(V) else 480
+    is_fast = n <= most_proved_first or not stack.in_memory
+    proves_first = prove is True or (can_prove and is_fast)
     proved = Certificate("proved", claimed)
     n_passes = 0
 
@@ -147,7 +150,7 @@ def certify(
         """Return whether the mix, written out, can be proved."""
         return is_proved(stack.mix(coefficients).dense(), relaxation, claimed)
 
-    if plan.proves_first:
+    if proves_first:
         n_passes += 1
         if has_proof():
             return CertificateCheck(proved, None, n_passes)
@@ -155,10 +158,12 @@ def certify(
     operator: Operator | Array = mix
     if mix is None:
         mixed = stack.mix(coefficients)
-        writes = plan.holds_mix and not stack.in_memory
-        operator = mixed.dense() if writes else mixed
-        n_passes += int(plan.holds_mix)
+        operator = mixed.dense() if holds_mix and not stack.in_memory else mixed
+        n_passes += int(holds_mix)
 
+    # If each product reads all kernels anew, more vectors take little longer, and a
+    # search that will not be conclusive stops early.
+    n_probes = PROBES if holds_mix else 32
     found = search_missed(
         operator,
         relaxation,
@@ -166,17 +171,17 @@ def certify(
         seed=seed,
         key=key,
         rounding=rounding,
-        n_probes=plan.n_probes,
-        sure_steps=plan.sure_steps,
+        n_probes=n_probes,
+        sure_steps=MAX_STEPS if holds_mix else 6,
         mix_error=mix_error,
     )
-    if not plan.holds_mix:
+    if not holds_mix:
         n_passes += found.n_products
 
     if found.vectors is not None:
         return CertificateCheck(None, found.vectors, n_passes)
 
-    if found.probability > PROBABILITY and plan.proves_last:
+    if found.probability > PROBABILITY and can_prove and not proves_first:
         n_passes += 1
         if has_proof():
             return CertificateCheck(proved, None, n_passes)
@@ -185,38 +190,11 @@ def certify(
         searched = Certificate("searched", claimed, found.probability)
         return CertificateCheck(searched, None, n_passes)
 
-    n_outside = stack.n_samples - relaxation.vectors.shape[1]
-    highest = highest_missed(found, n_outside, plan.n_probes) + mix_error
+    n_outside = n - V.shape[1]
+    highest = highest_missed(found, n_outside, n_probes) + mix_error
     error = error_if_below(relaxation, highest) + rounded
     weaker = Certificate("searched", error, HIGHEST_PROBABILITY)
     return CertificateCheck(None, None, n_passes, weaker)
-
-
-def _rounding_of_sum(relaxation: Relaxation, rounding: float) -> float:
-    """Return how much rounding of entries may make a sum of eigenvalues too small."""
-    # In single precision by two roundings.
-    return 2 * rounding * relaxation.value if rounding > EPS else 0.0
-
-
-def _plan(stack: StackLike, V: Array, prove: bool | Literal["auto"]) -> _Plan:
-    """Return how eigenvectors V of a mix are certified in the least time."""
-    n = stack.n_samples
-    has_room = fits(16 * n**2, available=free_bytes(V))
-    holds_mix = stack.in_memory or (n <= MOST_HELD and has_room)
-    can_prove = prove == "auto" and holds_mix and has_room
-
-    # Up to so many samples a proof takes less time than a search; of streamed kernels a
-    # search reads all several times, and a proof once.
-    most_proved_first = 12_000 if is_on_accelerator(V) else 480
-    is_fast = n <= most_proved_first or not stack.in_memory
-    proves_first = prove is True or (can_prove and is_fast)
-    proves_last = can_prove and not proves_first
-
-    if holds_mix:
-        return _Plan(proves_first, proves_last, holds_mix, PROBES, MAX_STEPS)
-    # If each product reads all kernels anew, more vectors take little longer, and a
-    # search that will not be conclusive stops early.
-    return _Plan(proves_first, proves_last, holds_mix, n_probes=32, sure_steps=6)
 
 
 def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
@@ -274,10 +252,8 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
         return False
 
     M *= -1.0
-    scaled = V * to_device(gains, V)
-    M += scaled @ V.T
-    shifted = xp.linalg.diagonal(M) + (tau - rounding)
-    set_diagonal(M, shifted)
+    M += (V * to_device(gains, V)) @ V.T
+    set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
     return has_cholesky(M)
 
 
@@ -362,7 +338,7 @@ def largest_tolerated_eigenvalue(relaxation: Relaxation, allowed_error: float) -
     values = relaxation.eigenvalues
     spread = allowed_error / (2 * k)
     tau = float(values[k - 1]) + spread
-    raised_sum = _RaisedSum(relaxation)
+    raised_sum = _raised_sum(relaxation)
 
     def is_allowed(distance: float) -> bool:
         """Return whether this distance of outside eigenvalues from tau is enough."""
@@ -386,21 +362,21 @@ def largest_tolerated_eigenvalue(relaxation: Relaxation, allowed_error: float) -
     return tau * (1 - 2**high)
 
 
-class _RaisedSum:
-    """An upper bound of a sum of eigenvalues, by the Schur complement (see above)."""
+def _raised_sum(relaxation: Relaxation) -> Callable[[float, float], float]:
+    """Return an upper bound of a sum of eigenvalues, by the Schur complement.
 
-    def __init__(self, relaxation: Relaxation):
-        self.n_clusters = relaxation.n_clusters
-        self.values = np.diag(relaxation.eigenvalues)
-        self.gram = to_host(relaxation.residuals.T @ relaxation.residuals)
+    It is a function of tau and of how far eigenvalues outside are below tau.
+    """
+    k = relaxation.n_clusters
+    values = np.diag(relaxation.eigenvalues)
+    gram = to_host(relaxation.residuals.T @ relaxation.residuals)
 
-    def __call__(self, tau: float, distance: float) -> float:
-        """Return the bound if eigenvalues outside are below tau by a distance."""
-        k = self.n_clusters
-        raised = eigvalsh(self.values + self.gram / distance)
-        flat = np.full(k, tau)
-        levels = np.sort(np.append(raised, flat))
+    def bound(tau: float, distance: float) -> float:
+        raised = eigvalsh(values + gram / distance)
+        levels = np.sort(np.append(raised, np.full(k, tau)))
         return float(levels[-k:].sum())
+
+    return bound
 
 
 def highest_missed(found: SearchResult, n: int, n_probes: int) -> float:
@@ -426,13 +402,11 @@ def error_if_below(relaxation: Relaxation, outside: float) -> float:
     """Return how much a sum is too small at most, by a bound of those outside."""
     if not np.isfinite(outside):
         return np.inf
-    raised_sum = _RaisedSum(relaxation)
+    raised_sum = _raised_sum(relaxation)
     largest = float(relaxation.eigenvalues[0])
     size = max(outside, largest, np.finfo(np.float64).tiny)
-    exponents = range(0, 50, 2)
-    distances = [size * 2.0**-exponent for exponent in exponents]
-    sums = (raised_sum(outside + distance, distance) for distance in distances)
-    least = min(sums)
+    distances = [size * 2.0**-exponent for exponent in range(0, 50, 2)]
+    least = min(raised_sum(outside + distance, distance) for distance in distances)
     return least - relaxation.value
 
 
@@ -480,13 +454,16 @@ def search_key(random_state: Any) -> int:
     if random_state is None:
         return 0
     state: Any = check_random_state(random_state).get_state(legacy=False)["state"]
-    entropy = [*state["key"].tolist(), state["pos"]]
-    sequence = np.random.SeedSequence(entropy)
+    sequence = np.random.SeedSequence([*state["key"].tolist(), state["pos"]])
     return int(sequence.generate_state(1, np.uint64)[0]) >> 1
 
 
 def relax_from(
-    K: KernelLike, n_clusters: int, *, tol: float, start: Array | None
+    K: KernelLike,
+    n_clusters: int,
+    *,
+    tol: float,
+    start: Array | None,
 ) -> Relaxation:
     """Solve the relaxed problem of one kernel, from vectors of a similar one if known.
 

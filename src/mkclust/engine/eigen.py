@@ -13,6 +13,7 @@ import numpy as np
 from mkclust.engine.protocol import KernelLike, Operator
 from mkclust.linalg import (
     EPS,
+    FEW_SAMPLES,
     astype,
     eigvalsh,
     empty,
@@ -28,7 +29,6 @@ from mkclust.linalg import (
     top_eigenpairs,
     zeros,
 )
-from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 
@@ -61,20 +61,14 @@ class Relaxation:
             return scaled
         return scaled + self.residuals
 
-    @property
-    def eigengap(self) -> float:
-        """Relative gap after the k-th eigenvalue: open if J is smooth."""
-        return self._gap(self.n_clusters)
-
-    @property
-    def cluster_gap(self) -> float:
-        """Relative gap before the k-th eigenvalue, where k centered clusters show."""
-        return self._gap(self.n_clusters - 1)
+    # Relative gap after the k-th eigenvalue: open if J is smooth.
+    eigengap = property(lambda self: self._gap(self.n_clusters))
+    # Relative gap before the k-th eigenvalue, where k centered clusters show.
+    cluster_gap = property(lambda self: self._gap(self.n_clusters - 1))
 
     def gap_above(self, lower_bound: float) -> float:
         """Return how far the value may lie above a lower bound, as a share of it."""
-        below = max(self.value - lower_bound, 0.0)
-        distance = below + self.error
+        distance = max(self.value - lower_bound, 0.0) + self.error
         if not distance:
             return 0.0  # the value may be zero, too
         return distance / self.value
@@ -84,9 +78,7 @@ class Relaxation:
         if not 0 < index < len(self.eigenvalues):
             return float("nan")
         above, below = self.eigenvalues[index - 1 : index + 1]
-        if above > 0:
-            return float((above - below) / above)
-        return 0.0
+        return float((above - below) / above) if above > 0 else 0.0
 
 
 def relax(
@@ -115,7 +107,10 @@ def relax(
 
 
 def _complete(
-    K: Operator, start: Array | None, width: int, dtype: str = "float64"
+    K: Operator,
+    start: Array | None,
+    width: int,
+    dtype: str = "float64",
 ) -> Array:
     """Return orthonormal vectors to start from, of which some may be given."""
     if start is None:
@@ -142,12 +137,10 @@ def block_width(n: int, n_clusters: int, *, wide: bool = False) -> int:
     # Guard vectors speed up the convergence, shorten searches, and hold the partners of
     # a tie.
     n_guards = n_clusters // 4
+    width = n_clusters + max(8, n_guards)
     if wide and n >= 8000:
-        multiple = 64
         n_wanted = n_clusters + max(16, n_guards)
-        width = multiple * -(-n_wanted // multiple)
-    else:
-        width = n_clusters + max(8, n_guards)
+        width = 64 * -(-n_wanted // 64)
     if n <= 200 or 5 * width >= n:
         return n
     return width
@@ -161,7 +154,10 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
 
 
 def rayleigh_ritz(
-    K: Operator, vectors: Array, n_clusters: int, products: Array | None = None
+    K: Operator,
+    vectors: Array,
+    n_clusters: int,
+    products: Array | None = None,
 ) -> Relaxation:
     """Return the Ritz vectors of a kernel in the span of orthonormal vectors.
 
@@ -176,20 +172,22 @@ def rayleigh_ritz(
             new = K @ vectors[:, n_known:]
             products = hstack(products, new)
     T = to_host(vectors.T @ products)
-    symmetric = (T + T.T) / 2
-    values, S = top_eigenpairs(symmetric, len(T), vectors)
+    values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
     rotation = to_device(np.ascontiguousarray(S), vectors, precision_of(vectors))
     return ritz_vectors(n_clusters, vectors @ rotation, products @ rotation, values)
 
 
 def ritz_vectors(
-    n_clusters: int, vectors: Array, products: Array, values: Float
+    n_clusters: int,
+    vectors: Array,
+    products: Array,
+    values: Float,
 ) -> Relaxation:
     """Return Ritz vectors with their residuals, and the error that these leave open."""
     scales = to_device(values, vectors, precision_of(vectors))
     residuals = products - vectors * scales
-    squares = namespace(residuals).sum(residuals * residuals, axis=0)
-    lengths = np.sqrt(to_host(squares))
+    xp = namespace(residuals)
+    lengths = np.sqrt(to_host(xp.sum(residuals * residuals, axis=0)))
     error = error_of_sum(values, lengths, n_clusters)
     return Relaxation(n_clusters, vectors, values, error, residuals)
 
@@ -203,12 +201,15 @@ def error_of_sum(values: Float, lengths: Float, n_clusters: int) -> float:
     outside = values[-1] + lengths[-1]
     lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
-    divisors = np.where(distance > 0, distance, 1)
-    return float((lengths**2 / divisors).sum())
+    return float((lengths**2 / np.where(distance > 0, distance, 1)).sum())
 
 
 def improve(
-    K: Operator, start: Relaxation, tol: float, *, max_products: int = 1000
+    K: Operator,
+    start: Relaxation,
+    tol: float,
+    *,
+    max_products: int = 1000,
 ) -> Relaxation:
     """Improve leading eigenvectors until the error of their sum is a share of it."""
     goal = max(tol, EPS) * start.value
@@ -220,10 +221,8 @@ def improve(
     # After five decompositions without progress rounding has set a limit.
     while space.error > goal and space.n_products < max_products and n_waited < 5:
         # A step reduces the error about tenfold; a decomposition takes as long as one.
-        least = EPS * space.error
-        ratio = space.error / max(goal, least)
-        digits = np.ceil(np.log10(ratio))
-        n_steps = int(np.clip(digits, 1, 4))
+        ratio = space.error / max(goal, EPS * space.error)
+        n_steps = int(np.clip(np.ceil(np.log10(ratio)), 1, 4))
         for _ in range(n_steps):
             if not space.expand():
                 max_products = 0  # an invariant space: the residuals are rounding
@@ -313,9 +312,7 @@ class Krylov:
         self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
         share = self._S[self._last, : self.width]
         gram = to_host(self._rest.T @ self._rest)
-        images = gram @ share
-        squares = np.sum(share * images, axis=0)
-        lengths = np.sqrt(np.maximum(squares, 0))
+        lengths = np.sqrt(np.maximum(np.sum(share * (gram @ share), axis=0), 0))
         leading = self.values[: self.width]
         self.error = error_of_sum(leading, lengths, self.n_clusters)
 
@@ -331,7 +328,9 @@ class Krylov:
 
 
 def extreme_eigenvalues(
-    K: KernelLike, *, converged: bool = False
+    K: KernelLike,
+    *,
+    converged: bool = False,
 ) -> tuple[float, float, float]:
     """Return the smallest eigenvalue of a kernel, the largest by size, and an error.
 

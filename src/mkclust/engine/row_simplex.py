@@ -13,26 +13,19 @@ TOLERANCE = 1e-10
 
 
 class RowMinimum(NamedTuple):
-    """A minimizer, and how good it is."""
+    """A minimizer, or a point on the way to it, and how good it is."""
 
     point: Array  # (n, m), nonnegative, each row summing to one
+    gradient: Array  # of the quadratic there
     value: float  # the quadratic there
     gap: float  # how far the value lies above the minimum at most
     converged: bool  # whether the gap is as small as asked for
 
 
-class _Point(NamedTuple):
-    """A point, and what is known of the quadratic there."""
-
-    x: Array
-    gradient: Array
-    value: float
-    gap: float
-    is_optimal: bool
-
-
 def minimize_over_rows(
-    product: Callable[[Array], Array], bound: Array, start: Array
+    product: Callable[[Array], Array],
+    bound: Array,
+    start: Array,
 ) -> RowMinimum:
     r"""Minimize a sum of convex quadratics, one per column, over rows on the simplex.
 
@@ -54,12 +47,11 @@ def minimize_over_rows(
     smallest = EPS * largest or 1.0
     d = xp.maximum(bound, smallest)
 
-    def evaluate(x: Array) -> _Point:
+    def evaluate(x: Array) -> RowMinimum:
         """Return a point with its value, gradient and gap."""
         gradient = product(x)
         value = float(xp.sum(x * gradient)) / 2
-        squares = x * d * x
-        size = float(xp.sum(squares)) / 2
+        size = float(xp.sum(x * d * x)) / 2
         if value < -1e-6 * size:
             raise ArithmeticError(
                 "the quadratic program of the samples' weights falls to "
@@ -70,36 +62,27 @@ def minimize_over_rows(
         # No minimum is below zero either.
         lowest = float(xp.sum(xp.min(gradient, axis=1)))
         gap = min(2 * value - lowest, value)
-        return _Point(
-            x,
-            gradient,
-            value,
-            gap,
-            gap <= TOLERANCE * (value + size),
-        )
+        return RowMinimum(x, gradient, value, gap, gap <= TOLERANCE * (value + size))
 
     first = now = evaluate(start)
-    ahead = now.x
+    ahead = now.point
     slope = now.gradient
     t = 1.0
     for _ in range(1000):
-        if now.is_optimal:
+        if now.converged:
             break
         last = now
         now = evaluate(_gradient_step(ahead, slope, d))
-        step = now.x - last.x
+        step = now.point - last.point
 
-        leads_up = float(xp.sum(d * (ahead - now.x) * step)) > 0
+        leads_up = float(xp.sum(d * (ahead - now.point) * step)) > 0
         before = 1.0 if leads_up else t
-        root = math.sqrt(1 + 4 * before * before)
-        t = (1 + root) / 2
+        t = (1 + math.sqrt(1 + 4 * before * before)) / 2
         momentum = (before - 1) / t
-        ahead = now.x + momentum * step
-        change = now.gradient - last.gradient
-        slope = now.gradient + momentum * change
+        ahead = now.point + momentum * step
+        slope = now.gradient + momentum * (now.gradient - last.gradient)
 
-    best = now if now.value <= first.value else first
-    return RowMinimum(best.x, best.value, best.gap, best.is_optimal)
+    return now if now.value <= first.value else first
 
 
 def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:

@@ -33,17 +33,19 @@ from mkclust.engine.eigen import (
 from mkclust.engine.protocol import KernelLike, StackLike
 from mkclust.linalg import (
     EPS,
+    FEW_SAMPLES,
     astype,
+    fits,
     free_bytes,
     hstack,
     inner_products,
     is_on_accelerator,
+    one_thread,
+    one_thread_if_small,
     orthonormalize,
     random_normal,
     row_lengths,
 )
-from mkclust.linalg.memory import fits
-from mkclust.linalg.threads import FEW_SAMPLES, one_thread, one_thread_if_small
 from mkclust.types import Array, Float
 
 # Between two passes the error of eigenvectors is reduced to this share, by products
@@ -125,7 +127,10 @@ def search(
 
 
 def _search_in_steps(
-    stack: StackLike, problem: Problem, weights: Float, start: Array | None
+    stack: StackLike,
+    problem: Problem,
+    weights: Float,
+    start: Array | None,
 ) -> Search:
     """Search in single precision first, if possible, then on the given kernels."""
     width = problem.width
@@ -166,8 +171,7 @@ def _search_in_steps(
         n_passes = rough.n_passes + 1  # the copy
         X = mixes.improved(weights, rough.relaxation, INNER_SHARE * problem.tol)
     found = _search_subspace(stack, problem, weights, X, mixes)
-    n_all = found.n_passes + n_passes + mixes.n_written
-    return replace(found, n_passes=n_all)
+    return replace(found, n_passes=found.n_passes + n_passes + mixes.n_written)
 
 
 @dataclass
@@ -212,8 +216,7 @@ class Mixes:
         m = self.stack.n_kernels
         length = float(np.linalg.norm(row_lengths(matrix)))
         half_rounding = float(np.finfo(np.float32).eps) / 2
-        n_roundings = (m + 4) * np.sqrt(m)
-        return n_roundings * half_rounding * length
+        return (m + 4) * np.sqrt(m) * half_rounding * length
 
 
 class SubspaceSearch:
@@ -241,20 +244,15 @@ class SubspaceSearch:
         self._best_gap = np.inf
         self._n_waited = 0
 
-    @property
-    def weights(self) -> Float:
-        """The weights at which the partition was found."""
-        return self.surfaces.weights
+    # The weights at which the partition was found.
+    weights = property(lambda self: self.surfaces.weights)
+    # Whether the gap has not fallen for a while.
+    is_stuck = property(lambda self: self._n_waited >= PATIENCE)
 
     @property
     def above(self) -> float:
         """How far the value lies above the lower bound."""
         return max(self.relaxation.value - self.surfaces.lower_bound, 0.0)
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether the gap has not fallen for a while."""
-        return self._n_waited >= PATIENCE
 
     def advance(self) -> None:
         """Take the next vectors into the basis, and solve the problem in it."""
@@ -299,7 +297,11 @@ class SubspaceSearch:
 
 
 def _search_roughly(
-    stack: StackLike, problem: Problem, weights: Float, X: Array, mixes: Mixes
+    stack: StackLike,
+    problem: Problem,
+    weights: Float,
+    X: Array,
+    mixes: Mixes,
 ) -> SubspaceSearch:
     """Search in the number type of the mixes, without a certificate."""
     # Single precision reaches no smaller tolerance.
@@ -328,7 +330,7 @@ def _search_subspace(
 ) -> Search:
     """Search to a certificate; mixes are None if kernels are not in memory."""
     tol = problem.tol
-    surfaces = CuttingSurfaces(weights, _rounding_of_alignments(stack))
+    surfaces = CuttingSurfaces(weights, 2 * rounding_of_entries(stack))
     found = SubspaceSearch(stack, problem, surfaces, X)
 
     def certified(allowed: float) -> CertificateCheck:
@@ -409,7 +411,7 @@ def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> S
         alignments = inner_products(stack.apply(H), H)
         return problem.evaluation(relaxation.value, alignments, relaxation)
 
-    surfaces = CuttingSurfaces(weights, _rounding_of_alignments(stack))
+    surfaces = CuttingSurfaces(weights, 2 * rounding_of_entries(stack))
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
 
     # A dense eigensolver is exact but for rounding.
@@ -423,8 +425,3 @@ def _search_whole_space(stack: StackLike, problem: Problem, weights: Float) -> S
         2 * len(history),
         certificate,
     )
-
-
-def _rounding_of_alignments(stack: StackLike) -> float:
-    """Return by which share alignments may have been rounded up: by two roundings."""
-    return 2 * rounding_of_entries(stack)

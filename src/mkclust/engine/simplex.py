@@ -75,7 +75,11 @@ def best_mixture(surfaces: Float, start: Float, b: Float) -> Float:
 
 
 def _newton_target(
-    surfaces: Float, q: Float, gamma: Float, reached: float, b: Float
+    surfaces: Float,
+    q: Float,
+    gamma: Float,
+    reached: float,
+    b: Float,
 ) -> Float:
     """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q.
 

@@ -28,10 +28,7 @@ from mkclust.kernels.view_kernels import (
     kernels_of,
     self_similarities_of,
 )
-from mkclust.linalg import (
-    copy_array,
-)
-from mkclust.linalg.sparse_rows import as_csr
+from mkclust.linalg import as_csr, copy_array
 from mkclust.parameters import Flag, Parameters, check_parameter
 from mkclust.text import printable
 from mkclust.types import Array
@@ -215,8 +212,7 @@ class KernelBank(TransformerMixin, Parameters):
         """
         of_bank = self._read_parameters()
         samples = read_views(X)
-        heights = (view.shape[0] for view in samples.views.values())
-        if min(heights) < 2:
+        if min(view.shape[0] for view in samples.views.values()) < 2:
             raise ValueError(
                 "Found n_samples=1, but the typical distance between samples takes at "
                 "least two."
@@ -230,13 +226,8 @@ class KernelBank(TransformerMixin, Parameters):
             digest = fingerprint(view)
             if digest is None:
                 is_counts = isinstance(preparation, LogTfIdf | CountComponents)
-                if is_counts and _is_wide(view):
-                    view = as_csr(view)
-                else:
-                    view = copy_array(view)
-            formulas = of_bank
-            if rule.formula is not None:
-                formulas = (rule.formula,)
+                is_wide = is_counts and _is_wide(view)
+                view = as_csr(view) if is_wide else copy_array(view)
             each = ViewKernels(
                 name=name,
                 view=view,
@@ -244,7 +235,7 @@ class KernelBank(TransformerMixin, Parameters):
                 fingerprint=digest,
                 kind=rule.kind,
                 preparation=preparation,
-                formulas=formulas,
+                formulas=(rule.formula,) if rule.formula else of_bank,
             )
             learned.append(self._with_neighborhoods(each.learn()))
             warn_of_kernels(learned[-1])
@@ -270,15 +261,13 @@ class KernelBank(TransformerMixin, Parameters):
         self.columns_ = {
             view.name: view.columns for view in views if view.columns is not None
         }
-        named = (name for view in views for name in view.kernel_names)
-        self.kernel_names_ = tuple(named)
+        self.kernel_names_ = tuple(name for view in views for name in view.kernel_names)
         self.kernel_views_ = tuple(
             p for p, view in enumerate(views) for _ in view.formulas
         )
         found = [each for view in views for each in view.neighborhoods]
         self.neighborhoods_ = {p: N for p, N in enumerate(found) if N is not None}
-        widths = (view.view.shape[1] for view in views)
-        self.n_features_in_ = sum(widths)
+        self.n_features_in_ = sum(view.view.shape[1] for view in views)
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with neighborhoods, if they are asked for or by its rule."""
@@ -286,10 +275,9 @@ class KernelBank(TransformerMixin, Parameters):
         if self.neighbors is not None:
             return view.with_neighborhoods(count_neighbors(self.neighbors, n), 1.0)
         share = view.rule.neighborhood_share
-        # Several kernels of a view were asked for explicitly.
-        # With fewer samples, neighborhoods by rule would contain most of them.
-        fewest_samples = 10
-        if not share or len(view.formulas) > 1 or n < fewest_samples:
+        # Several kernels of a view were asked for explicitly, and of fewer samples
+        # neighborhoods would contain most.
+        if not share or len(view.formulas) > 1 or n < 10:
             return view
         return view.with_neighborhoods(count_neighbors("auto", n), share)
 
@@ -322,7 +310,9 @@ class KernelBank(TransformerMixin, Parameters):
         }
 
     def fit_transform(
-        self, X: Any, y: Any = None
+        self,
+        X: Any,
+        y: Any = None,
     ) -> Array | ComputedKernels | list[Any]:
         """Fit to views, as :meth:`fit` takes them, and return their kernels.
 
@@ -358,13 +348,11 @@ class KernelBank(TransformerMixin, Parameters):
             Cross kernels, in the form of :meth:`fit_transform`; its very kernels if `X`
             holds the training views.
         """
-        new = self._read_new(X)
+        new: Any = self._read_new(X)
         known = self.learned_views_
-        are_training = (view.is_training(new[view.name]) for view in known)
-        is_training = all(are_training)
-        return kernels_of(
-            known, None if is_training else new, on_the_fly=self.on_the_fly
-        )
+        if all(view.is_training(new[view.name]) for view in known):
+            new = None
+        return kernels_of(known, new, on_the_fly=self.on_the_fly)
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of every new row and kernel, (n_kernels, n_new)."""
@@ -392,15 +380,15 @@ class KernelBank(TransformerMixin, Parameters):
         """Return the most kernels of views, the samples, and their type, by shapes."""
         formulas = self._read_parameters()
         samples = read_views(X)
-        single = True
-        for part in samples.parts:
-            for dtype in getattr(part, "dtypes", [getattr(part, "dtype", "")]):
-                single = single and str(dtype).lower().endswith("float32")
-        dtype = np.dtype("float64")
-        if single and self.neighbors is None:
-            dtype = np.dtype("float32")
-        n_kernels = len(formulas) * len(samples.parts)
-        return n_kernels, samples.n_samples, dtype
+        types = [
+            str(dtype).lower()
+            for part in samples.parts
+            for dtype in getattr(part, "dtypes", [getattr(part, "dtype", "")])
+        ]
+        is_single = all(name.endswith("float32") for name in types)
+        is_single = is_single and self.neighbors is None
+        dtype = np.dtype("float32" if is_single else "float64")
+        return len(formulas) * len(samples.parts), samples.n_samples, dtype
 
     def explain(self) -> str:
         """Say in a line per view what was recognized, is prepared and computed."""
@@ -408,12 +396,11 @@ class KernelBank(TransformerMixin, Parameters):
         requests = requests_of(self.rules, self.views_)
         lines = []
         for each in self.learned_views_:
-            reason = None
-            if self.rules is not None:
-                reason = "asked for"
-                if requests[each.name].kernel == "auto":
-                    reason = each.rule.why
-            lines.append(printable(each.explain(reason)))
+            is_asked = requests[each.name].kernel != "auto"
+            reason = "asked for" if is_asked else each.rule.why
+            lines.append(
+                printable(each.explain(None if self.rules is None else reason))
+            )
         return "\n".join(lines)
 
 
@@ -421,8 +408,7 @@ def _is_wide(view: Array) -> bool:
     """Return whether an array has many columns with few entries that are not zero."""
     if not isinstance(view, np.ndarray) or view.shape[1] <= 1_000:
         return False
-    n_entries = np.count_nonzero(view)
-    return bool(n_entries < 0.1 * view.size)
+    return bool(np.count_nonzero(view) < 0.1 * view.size)
 
 
 def match_views(
@@ -449,7 +435,9 @@ def match_views(
 
 
 def default_bank(
-    several_views: bool, kernels: Any = "auto", scale: Any = "auto"
+    several_views: bool,
+    kernels: Any = "auto",
+    scale: Any = "auto",
 ) -> KernelBank:
     """Return the bank of an estimator: one kernel per view, or all of a table."""
     rules = kernels
@@ -457,29 +445,28 @@ def default_bank(
         by_kind = {"auto": "kind", "on-the-fly": "kind", "gaussian": None}
         rules = by_kind.get(kernels, kernels)
     on_the_fly = isinstance(kernels, str) and kernels == "on-the-fly"
-    parameters = {"rules": rules, "scale": scale, "on_the_fly": on_the_fly}
+    bank = KernelBank(rules=rules, scale=scale, on_the_fly=on_the_fly)
     if several_views:
-        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
-    return KernelBank(**parameters)
+        bank.set_params(widths=(1.0,), polynomials=(), linear=None)
+    return bank
 
 
 def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
     """Return the same bank with the kinds of views fixed, for parts of them."""
     views = read_views(X).views
-    requests = requests_of(bank.rules, views)
-    rules = {}
     chosen = choose_rules(bank.rules, bank.scale, views)
-    for name, (rule, _) in chosen.items():
-        rules[name] = replace(requests[name], kernel=rule.kind)
+    rules = {
+        name: replace(request, kernel=chosen[name][0].kind)
+        for name, request in requests_of(bank.rules, views).items()
+    }
     return clone(bank).set_params(rules=rules)
 
 
 def expected_input(kernels: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for."""
-    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
-        if kernels == "auto":
-            return "auto"
-        return "precomputed"
+    for expected in ("auto", "precomputed"):
+        if isinstance(kernels, str) and kernels == expected:
+            return expected
     is_name = isinstance(kernels, str) and kernels in ("on-the-fly", *RULES)
     if not is_name and not isinstance(kernels, KernelBank | Mapping | view):
         raise ValueError(

@@ -19,16 +19,17 @@ from mkclust.linalg import (
     FactoredMatrix,
     astype,
     empty,
+    in_threads,
     is_foreign,
     namespace,
     pair_ranges,
     precision_of,
     row_ranges,
+    select,
     set_diagonal,
     to_device,
+    triton_module,
 )
-from mkclust.linalg.in_triton import triton_module
-from mkclust.linalg.threads import in_threads
 from mkclust.stack import Source
 from mkclust.types import Array, Float
 
@@ -41,17 +42,14 @@ class JoinedNeighborhoods:
     # Which training samples they are, -1 for others.
     samples: np.ndarray = field(repr=False)
     # Norms of new and training samples in feature space; None for distances.
-    lengths: tuple[Array | None, Array | None] = field(repr=False)
+    lengths: tuple[Array, Array] | None = field(repr=False)
 
     def rows(self, part: slice, compared: Array, entries: Array) -> Any:
         """Return some rows of the shared neighborhoods, given those of the kernel."""
-        new, known = self.lengths
-        if new is None or known is None:
-            dissimilarities = compared
-        else:
-            lengths = new[part][:, None]
-            dissimilarities = dissimilarities_from(entries / lengths / known)
-        return self.neighborhoods.cross(dissimilarities, self.samples[part])
+        if self.lengths is not None:
+            new, known = self.lengths
+            compared = dissimilarities_from(entries / new[part][:, None] / known)
+        return self.neighborhoods.cross(compared, self.samples[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +94,10 @@ class ComputedKernels(Source):
     like: Any = field(repr=False)  # an array that says where rows live
     _split: dict[int, Any] = field(default_factory=dict, repr=False)  # see `product`
 
-    @property
-    def dtype(self) -> Any:
-        """The number type of the rows."""
-        return getattr(namespace(self.like), self.number_type)
-
-    @property
-    def n_kernels(self) -> int:  # type: ignore[override]
-        """The number of kernels, m."""
-        return len(self.kernels)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The shape of all kernels as one array."""
-        return self.n_kernels, self.n_samples, self.n_training
+    # The number type of the rows, the number of kernels, m, and the shape of all.
+    dtype = property(lambda self: getattr(namespace(self.like), self.number_type))
+    n_kernels = property(lambda self: len(self.kernels))
+    shape = property(lambda self: (self.n_kernels, self.n_samples, self.n_training))
 
     def diagonal(self) -> Array:
         """Return the self-similarities of training samples, (m, n)."""
@@ -118,14 +106,16 @@ class ComputedKernels(Source):
 
     def sums(self) -> Array | None:
         """Return row sums, (m, n), if all kernels know theirs."""
-        found = [kernel.row_sums() for kernel in self.kernels]
-        known = [each for each in found if each is not None]
-        if len(known) == len(found):
-            return np.stack(known)
-        return None
+        found: list[Any] = [kernel.row_sums() for kernel in self.kernels]
+        if any(each is None for each in found):
+            return None
+        return np.stack(found)
 
     def entries(
-        self, index: int, rows: np.ndarray, columns: np.ndarray
+        self,
+        index: int,
+        rows: np.ndarray,
+        columns: np.ndarray,
     ) -> Array | None:
         """Return some entries of a kernel, computed on the host."""
         if is_foreign(self.like):
@@ -161,13 +151,13 @@ class ComputedKernels(Source):
         precision, kernels that are not Gaussian, and kernels mixed with neighborhoods.
         """
         module = triton_module("fused_products", X)
-        if module is None:
-            return None
         kernel = self.kernels[index]
         formula = kernel.formula
-        if not isinstance(formula, Exponential) or formula.measure != "distance":
+        if module is None or not isinstance(formula, Exponential):
             return None
-        if kernel.y is None or kernel.x is not kernel.y or kernel.shared is not None:
+        if formula.measure != "distance" or kernel.shared is not None:
+            return None
+        if kernel.y is None or kernel.x is not kernel.y:
             return None
         rows = kernel.y[0]
         if precision_of(rows) != "float32":
@@ -216,7 +206,9 @@ class ComputedKernels(Source):
         return out
 
     def _tiles(
-        self, rows: slice | np.ndarray, columns: slice | np.ndarray
+        self,
+        rows: slice | np.ndarray,
+        columns: slice | np.ndarray,
     ) -> Iterator[tuple[int, Array]]:
         """Yield some entries of every kernel, with its index.
 
@@ -233,7 +225,11 @@ class ComputedKernels(Source):
             yield p, tile
 
     def _parts(
-        self, kernel: ComputedKernel, rows: Any, columns: Any, made: dict[int, Any]
+        self,
+        kernel: ComputedKernel,
+        rows: Any,
+        columns: Any,
+        made: dict[int, Any],
     ) -> tuple[Any, Any]:
         """Return entries by the formula and shared neighborhoods, if it has them."""
         compared = entries = None
@@ -257,29 +253,28 @@ class ComputedKernels(Source):
 
     def _with_shared(self, tile: Any, shared: Any, share: float) -> Array:
         """Return entries with a share of those of neighborhoods, or these alone."""
+        if tile is not None and not is_foreign(tile):
+            mixed = (1 - share) * tile
+            shared.add_to(mixed, share)
+            return mixed
+        added = to_device(shared.toarray(), self.like, self.number_type)
         if tile is None:
-            return to_device(shared.toarray(), self.like, self.number_type)
-        if is_foreign(tile):
-            added = to_device(shared.toarray(), self.like, self.number_type)
-            return (1 - share) * tile + share * added
-        mixed = (1 - share) * tile
-        shared.add_to(mixed, share)
-        return mixed
+            return added
+        return (1 - share) * tile + share * added
 
 
 def _as_slice(numbers: np.ndarray) -> slice | np.ndarray:
     """Return rising numbers without a gap as a slice."""
-    first = int(numbers[0])
-    count = len(numbers)
-    steps = np.diff(numbers)
-    is_run = bool(np.all(steps == 1))
-    if is_run:
-        return slice(first, first + count)
+    if np.all(np.diff(numbers) == 1):
+        return slice(int(numbers[0]), int(numbers[0]) + len(numbers))
     return numbers
 
 
 def _set_own(
-    tile: Array, rows: slice | np.ndarray, columns: slice | np.ndarray, diagonal: Array
+    tile: Array,
+    rows: slice | np.ndarray,
+    columns: slice | np.ndarray,
+    diagonal: Array,
 ) -> None:
     """Write self-similarities to the entries of samples with themselves."""
     if isinstance(rows, slice) and isinstance(columns, slice):
@@ -287,14 +282,7 @@ def _set_own(
         square = tile[:, start : rows.stop - columns.start]
         set_diagonal(square, diagonal[rows])
         return
-    n = diagonal.shape[0]
-    numbers, others = (np.arange(n)[each] for each in (rows, columns))
-    found = np.searchsorted(others, numbers)
-    places = np.minimum(found, len(others) - 1)
-    same = np.flatnonzero(others[places] == numbers)
-    if not is_foreign(tile):
-        tile[same, places[same]] = diagonal[numbers[same]]
-        return
-    for place in same.tolist():
-        place_of_column = int(places[place])
-        tile[place, place_of_column] = diagonal[int(numbers[place])]
+    numbers, others = (np.arange(diagonal.shape[0])[each] for each in (rows, columns))
+    same = to_device(numbers[:, None] == others, tile)
+    own = select(diagonal, numbers)[:, None]
+    tile[...] = namespace(tile).where(same, own, tile)

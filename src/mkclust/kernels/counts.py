@@ -16,12 +16,16 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from mkclust.data.distances import some_rows
 from mkclust.kernels.formulas import nonnegative
-from mkclust.kernels.preparations import Preparation
-from mkclust.linalg import arrays_to_host, precision_of, ranges, select, to_device
-from mkclust.linalg.sparse_rows import (
+from mkclust.kernels.preparations import Preparation, row_totals
+from mkclust.linalg import (
+    arrays_to_host,
     dense_rows,
     divide_rows,
     entrywise,
+    precision_of,
+    ranges,
+    select,
+    to_device,
     zero_rows,
 )
 from mkclust.types import Array, Float
@@ -38,72 +42,55 @@ def are_many_counts(rows: Float) -> bool:
     """Return whether rows hold counts of many columns, some of them common."""
     if rows.shape[1] < MANY_COLUMNS or not _may_be_counts(rows, least_skewness=0.5):
         return False
-    # Some genes are found far more often than others.
-    least_range = 10
-    # Columns that are positive in most rows have this share of all counts. Those of
-    # words and of peaks of chromatin have at most 2 %, and go by their rarity.
-    least_common_share = 0.05
     means = rows.mean(axis=0)
-    positive = means[means > 0]
-    low, high = np.quantile(positive, (0.05, 0.95))
-    share_of_rows = np.mean(rows > 0, axis=0)
-    is_common = share_of_rows > 0.5
+    # Some genes are found far more often than others.
+    low, high = np.quantile(means[means > 0], (0.05, 0.95))
+    # Columns that are positive in most rows have a share of all counts. Those of words
+    # and of peaks of chromatin have at most 2 %, and go by their rarity.
+    is_common = np.mean(rows > 0, axis=0) > 0.5
     common_share = means[is_common].sum() / means.sum()
-    has_range = high >= least_range * low
-    return bool(has_range and common_share >= least_common_share)
+    return bool(high >= 10 * low and common_share >= 0.05)
 
 
 def are_few_counts(rows: Float) -> bool:
     """Return whether rows hold counts of few columns, large in some of the rows."""
-    fewest_columns = 8
-    if not fewest_columns <= rows.shape[1] < MANY_COLUMNS:
+    if not 8 <= rows.shape[1] < MANY_COLUMNS:
         return False
-    # Some are large, unlike scores, and at least this share is small, unlike money.
-    large = 50
-    small = 10
-    least_share_of_small = 0.01
+    # Some are large, unlike scores, and some are small, unlike money.
     positive = rows[rows > 0]
-    if positive.max(initial=0) < large:
-        return False
-    if np.mean(positive <= small) < least_share_of_small:
+    if positive.max(initial=0) < 50 or np.mean(positive <= 10) < 0.01:
         return False
     return _may_be_counts(rows, least_skewness=1.0)
 
 
 def are_whole(entries: Array) -> bool:
     """Return whether all entries are whole numbers, none of them negative."""
-    if not entries.size:
-        return False
-    return bool(entries.min() >= 0 and np.all(entries == np.rint(entries)))
+    is_whole = (
+        entries.size and entries.min() >= 0 and np.all(entries == np.rint(entries))
+    )
+    return bool(is_whole)
 
 
 def _may_be_counts(rows: Float, least_skewness: float) -> bool:
     """Return whether rows hold whole numbers that are distributed as counts."""
     # Fewer rows do not show how a column is distributed, and scores are smaller.
-    fewest_rows = 10
-    least_maximum = 10
     largest = rows.max(initial=0)
-    if len(rows) < fewest_rows or not are_whole(rows) or largest < least_maximum:
+    if len(rows) < 10 or not are_whole(rows) or largest < 10:
         return False
 
     # Hardly any entries are as large as the largest, as many scores and pixels are.
-    most_at_maximum = 1e-3
     n_at_maximum = np.count_nonzero(rows == largest) - 1  # one is in any case
-    if n_at_maximum > most_at_maximum * np.count_nonzero(rows):
+    if n_at_maximum > 1e-3 * np.count_nonzero(rows):
         return False
 
     # Counts vary at least as Poisson's, less what few rows leave to chance.
-    least_variance = 0.9
-    least_of_nearly_all = 0.5
-    means = rows.mean(axis=0)
     variances = rows.var(axis=0)
     varying = variances > 0
-    relative = variances[varying] / means[varying]
+    relative = variances[varying] / rows.mean(axis=0)[varying]
     nearly_least, middle = np.quantile(relative, (0.05, 0.5))
-    if middle < least_variance or nearly_least < least_of_nearly_all:
+    if middle < 0.9 or nearly_least < 0.5:
         return False
-    skewnesses = skew(rows[:, varying], axis=0)
-    return bool(np.median(skewnesses) >= least_skewness)
+    return bool(np.median(skew(rows[:, varying], axis=0)) >= least_skewness)
 
 
 @dataclass(frozen=True)
@@ -124,16 +111,13 @@ class CountComponents(Preparation):
     @classmethod
     def learn(cls, view: Array) -> "CountComponents":
         """Learn the columns and the components, from many rows if there are more."""
-        most_rows = 10_000
-        rows = arrays_to_host(some_rows(view, most_rows))
-        totals = _totals(rows)
+        rows = arrays_to_host(some_rows(view, 10_000))
+        totals = row_totals(rows)
         total = float(np.median(totals[totals > 0])) if totals.any() else 1.0
         logarithms = _logarithms(rows, total)
         columns = _most_variable(logarithms)
         means, covariances = _moments(select(logarithms, columns, axis=1))
-        d = len(columns)
-        most = min(COMPONENTS, d, rows.shape[0] - 1)
-        r = max(1, most)
+        r = max(1, min(COMPONENTS, len(columns), rows.shape[0] - 1))
         return cls(total, columns, means, _leading_directions(covariances, r))
 
     def apply(self, rows: Array) -> Array:
@@ -173,17 +157,10 @@ class LogRatios(Preparation):
         return zero_rows(rows)
 
 
-def _totals(rows: Array) -> Float:
-    """Return the sums of rows."""
-    sums = rows.sum(axis=1, dtype=np.float64)
-    return np.asarray(sums).reshape(-1)
-
-
 def _logarithms(rows: Array, total: float) -> Array:
     """Return log(1 + x) of rows scaled to a total."""
-    totals = _totals(rows)
-    known = np.where(totals > 0, totals, total)
-    scaled = divide_rows(rows, known / total)
+    totals = row_totals(rows)
+    scaled = divide_rows(rows, np.where(totals > 0, totals, total) / total)
     return entrywise(lambda x: np.log1p(nonnegative(x)), scaled)
 
 
@@ -201,22 +178,19 @@ def _most_variable(logarithms: Array) -> np.ndarray:
         return varying
     order = varying[np.argsort(means[varying], kind="stable")]
     found = variances[order]
-    # The variance that is expected of a column is the median of this many of about the
-    # same mean.
-    similar = 101
-    expected = median_filter(found, similar, mode="nearest")
+    # The variance that is expected of a column is the median of 101 of about the same
+    # mean.
+    expected = median_filter(found, 101, mode="nearest")
     rising = np.argsort(found - expected, kind="stable")
     return np.sort(order[rising[-VARIABLE_COLUMNS:]])
 
 
 def _leading_directions(covariances: Float, r: int) -> Float:
     """Return the leading eigenvectors of covariances, (d, r)."""
-    # Lanczos' method is faster if there are more times as many columns as directions.
-    few = 10
+    # Lanczos' method is faster if there are ten times as many columns as directions.
     d = len(covariances)
-    if few * r >= d:
-        largest = (d - r, d - 1)
-        vectors = eigh(covariances, subset_by_index=largest)[1]
+    if 10 * r >= d:
+        vectors = eigh(covariances, subset_by_index=(d - r, d - 1))[1]
     else:
         start = np.random.default_rng(0).normal(size=d)
         vectors = eigsh(covariances, r, v0=start)[1]
@@ -226,11 +200,9 @@ def _leading_directions(covariances: Float, r: int) -> Float:
 def _moments(rows: Array) -> tuple[Float, Float]:
     """Return the means and covariances of columns."""
     n, d = rows.shape
-    found = rows.mean(axis=0, dtype=np.float64)
-    means = np.asarray(found).reshape(-1)
+    means = np.asarray(rows.mean(axis=0, dtype=np.float64)).reshape(-1)
     total = np.zeros((d, d))
-    written_out = 1024  # rows at a time
-    for part in ranges(n, written_out):
+    for part in ranges(n, 1024):  # rows that are written out at a time
         centered = dense_rows(rows[part]) - means.astype(rows.dtype)
         total += centered.T @ centered
     return means, total / n

@@ -26,19 +26,17 @@ from mkclust.kernels.neighbors import BLOCK_ROWS
 from mkclust.linalg import (
     EPS,
     astype,
+    dense_rows,
+    divide_rows,
     is_foreign,
     namespace,
     precision_of,
+    row_products,
     row_ranges,
     select,
+    subtract_origin,
     to_device,
     to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    dense_rows,
-    divide_rows,
-    row_products,
-    subtract_origin,
 )
 from mkclust.parameters import Choice, Count, Number, Rule, check_parameter
 from mkclust.types import Array, Float
@@ -182,8 +180,7 @@ class Jaccard(_OnHost):
         """Return the shares of all pairs, by sums and differences."""
         A = nonnegative(A)
         B = nonnegative(B)
-        of_x = A.sum(axis=1)[:, None]
-        sums = of_x + B.sum(axis=1)
+        sums = A.sum(axis=1)[:, None] + B.sum(axis=1)
         differences = cdist(A, B, "cityblock")
         smaller = nonnegative(sums - differences)
         larger = sums + differences
@@ -264,11 +261,8 @@ class GivenSimilarity(GivenMatrix):
         n = len(known)
         if tuple(rows.shape) != (n, n) or not np.array_equal(_diagonal(rows), known):
             # Equal but for rounding from the order of summation.
-            shared = np.nan
-            largest = np.abs(known).max()
-            if np.ptp(known) <= 64 * EPS * largest:
-                shared = known[0]
-            known = np.full(rows.shape[0], shared)
+            is_shared = np.ptp(known) <= 64 * EPS * np.abs(known).max()
+            known = np.full(rows.shape[0], known[0] if is_shared else np.nan)
         return to_device(known, dense_rows(rows[:1, :]), "float64")
 
 
@@ -332,13 +326,21 @@ class Formula:
 
     def entries(self, compared: Array) -> Array:
         """Return the kernel, given the values of its measure."""
-        base = compared
-        if self.offset:
-            base = compared + self.offset
+        base = compared + self.offset if self.offset else compared
         power = base
         for _ in range(self.degree - 1):  # repeated products are faster than a power
             power = power * base
         return power
+
+    def of_itself(self, measure: Measure, rows: Array) -> Array:
+        """Return the kernel between prepared rows and themselves, in float64."""
+        return self.entries(measure.compare_with_itself(rows))
+
+    def norms_in_feature_space(self, measure: Measure, rows: Array) -> Array:
+        """Return the norms of rows, infinite for those similar to nothing."""
+        own = self.of_itself(measure, rows)
+        xp = namespace(own)
+        return xp.sqrt(xp.where(own > 0, own, float("inf")))
 
 
 @dataclass(frozen=True)
@@ -357,9 +359,7 @@ class Exponential(Formula):
 
 def polynomial(offset: float, degree: int) -> Formula:
     """Return the polynomial kernel of an offset and a degree."""
-    added = ""
-    if offset:
-        added = f"{offset:g}+"
+    added = f"{offset:g}+" if offset else ""
     return Formula(f"polynomial {added}xy ^{degree}", "product", offset, degree)
 
 
@@ -405,8 +405,10 @@ def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, 
     if linear is not None:
         formulas.append({"linear": LINEAR, "cosine": COSINE}[linear])
     if not formulas:
-        problem = "widths and polynomials are empty and linear is None"
-        raise ValueError(f"{problem}, which leaves no kernel; ask for at least one.")
+        raise ValueError(
+            "widths and polynomials are empty and linear is None, which leaves no "
+            "kernel; ask for at least one."
+        )
     return tuple(formulas)
 
 
@@ -431,13 +433,10 @@ def _local_scales(rows: Array, training: Array, known: Any = None) -> Float:
         some = astype(select(rows, part), "float64")
         squared = to_host(squared_distances(some, others))
         at_rank = np.partition(squared, rank, axis=1)[:, rank]
-        positive_squares = np.where(squared > 0, squared, np.inf)
-        positive = positive_squares.min(axis=1)
-        chosen = np.where(at_rank > 0, at_rank, positive)
-        found = np.sqrt(chosen)
+        positive = np.where(squared > 0, squared, np.inf).min(axis=1)
+        found = np.sqrt(np.where(at_rank > 0, at_rank, positive))
         if known is not None:
             is_known = squared.min(axis=1) <= 0
-            nearest = squared.argmin(axis=1)
-            found = np.where(is_known, known[nearest], found)
+            found = np.where(is_known, known[squared.argmin(axis=1)], found)
         scales.append(found)
     return np.concatenate(scales)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mkclust.kernels.components import are_components
 from mkclust.kernels.counts import (
     CountComponents,
     LogRatios,
@@ -39,7 +38,7 @@ from mkclust.kernels.preparations import (
     UnitRows,
     is_one_hot,
 )
-from mkclust.kernels.profile import SYMMETRIC, ViewProfile
+from mkclust.kernels.profile import SYMMETRIC, ViewProfile, are_components
 from mkclust.linalg import is_foreign
 from mkclust.text import did_you_mean
 from mkclust.types import Array
@@ -110,10 +109,12 @@ class ViewRule:
     # Whether it is recognized only if columns are scaled by the rule of a view.
     of_counts: bool = False
 
-    @property
-    def by_name(self) -> bool:
-        """Whether it is asked for by name, and recognized in no view."""
-        return self.fits is None
+    # Whether it is asked for by name, and recognized in no view.
+    by_name = property(lambda self: self.fits is None)
+    # Whether rows can be prepared so that features stand for its kernel.
+    has_features = property(
+        lambda self: not self.of_pairs and self.formula in (None, LINEAR, COSINE)
+    )
 
     @property
     def takes_any_numbers(self) -> bool:
@@ -121,17 +122,10 @@ class ViewRule:
         return not (self.is_nonnegative or self.of_pairs or self.preparation is OneHot)
 
     @property
-    def has_features(self) -> bool:
-        """Whether rows can be prepared so that features stand for its kernel."""
-        return not self.of_pairs and self.formula in (None, LINEAR, COSINE)
-
-    @property
     def has_units(self) -> bool:
         """Whether columns are numbers with units, so that they can be scaled."""
-        if issubclass(self.preparation, ScaleColumns):
-            return True
-        is_prepared = self.preparation is not Preparation
-        return self.by_name and not is_prepared and self.takes_any_numbers
+        is_plain = self.preparation is Preparation and self.takes_any_numbers
+        return issubclass(self.preparation, ScaleColumns) or (self.by_name and is_plain)
 
 
 # Rules are tried in order; the first that fits is used.
@@ -265,13 +259,12 @@ def kind_of(profile: ViewProfile, scale: str = "auto") -> ViewRule:
 
 def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
     """Return the request for each view by the rules of a `KernelBank`."""
+    if rules is None:
+        rules = "gaussian"
+    elif isinstance(rules, str) and rules == "kind":
+        rules = "auto"
     if not isinstance(rules, Mapping):
-        asked = rules
-        if rules is None:
-            asked = "gaussian"
-        elif isinstance(rules, str) and rules == "kind":
-            asked = "auto"
-        rules = dict.fromkeys(names, asked)
+        rules = dict.fromkeys(names, rules)
     _check_names("rule", rules, names)
     requests = {}
     for name in names:
@@ -279,8 +272,6 @@ def requests_of(rules: Any, names: Collection[str]) -> dict[str, view]:
         if not isinstance(request, view):
             request = view(kernel=request)
         requests[name] = request
-
-    for name, request in requests.items():
         transformer = request.preprocess
         kernel = request.kernel
         if not isinstance(kernel, str) or kernel not in ("auto", *RULES):
@@ -316,10 +307,7 @@ def _check_names(what: str, asked: Iterable[str], names: Collection[str]) -> Non
 
 def check_scale(scale: Any) -> None:
     """Refuse what ``scale`` cannot be for any views."""
-    scales = [scale]
-    if isinstance(scale, Mapping):
-        scales = list(scale.values())
-    for each in scales:
+    for each in scale.values() if isinstance(scale, Mapping) else [scale]:
         if not isinstance(each, str) or each not in ("auto", *SCALES):
             names = ", ".join(map(repr, ["auto", *SCALES]))
             raise ValueError(
@@ -328,7 +316,11 @@ def check_scale(scale: Any) -> None:
 
 
 def choose_rules(
-    rules: Any, scale: Any, views: Mapping[str, Array], *, of_rows: bool = False
+    rules: Any,
+    scale: Any,
+    views: Mapping[str, Array],
+    *,
+    of_rows: bool = False,
 ) -> dict[str, tuple[ViewRule, Preparation]]:
     """Return the rule and preparation of every view, perhaps only of its rows."""
     scales = scale
@@ -337,16 +329,18 @@ def choose_rules(
     _check_names("scale", scales, views)
     chosen = {}
     for name, request in requests_of(rules, views).items():
-        n_samples = None
-        if not of_rows:
-            n_samples = views[name].shape[0]
-        its_scale = scales.get(name, "auto")
-        chosen[name] = _choose(name, request, its_scale, views[name], n_samples)
+        rows = views[name]
+        n_samples = None if of_rows else rows.shape[0]
+        chosen[name] = _choose(name, request, scales.get(name, "auto"), rows, n_samples)
     return chosen
 
 
 def _choose(
-    name: str, request: view, scale: str, rows: Array, n_samples: int | None
+    name: str,
+    request: view,
+    scale: str,
+    rows: Array,
+    n_samples: int | None,
 ) -> tuple[ViewRule, Preparation]:
     """Return the rule and preparation of one view."""
     preprocessed = None
@@ -384,12 +378,13 @@ def _choose(
 
 
 def learn_preparations(
-    rules: Any, scale: Any, views: Mapping[str, Array]
+    rules: Any,
+    scale: Any,
+    views: Mapping[str, Array],
 ) -> dict[str, Preparation]:
     """Learn from some rows of views how they are prepared before they are mapped."""
     chosen = choose_rules(rules, scale, views, of_rows=True)
-    preparations = chosen.items()
-    return {name: each for name, (_, each) in preparations if each.changes_rows}
+    return {name: each for name, (_, each) in chosen.items() if each.changes_rows}
 
 
 def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
@@ -401,8 +396,7 @@ def with_components(rules: Any, views: Mapping[str, Any]) -> Any:
     found = {}
     for name, rows in views.items():
         is_array = isinstance(rows, np.ndarray) or is_foreign(rows)
-        is_default = asked[name] == view()
-        if is_default and is_array and are_components(rows):
+        if is_array and asked[name] == view() and are_components(rows):
             found[name] = view(kernel="components")
     if found:
         return asked | found

@@ -18,21 +18,19 @@ from mkclust.data.distances import (
     squared_norms,
 )
 from mkclust.linalg import (
+    as_csr,
     as_floats,
     astype,
+    dense_rows,
     eigh,
     is_foreign,
     namespace,
     precision_of,
-    to_device,
-    to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    as_csr,
-    dense_rows,
     row_products,
     stored_entries,
     subtract_origin,
+    to_device,
+    to_host,
 )
 from mkclust.parameters import Choice, Count, Number, Parameters, check_parameter
 from mkclust.types import Array
@@ -58,10 +56,9 @@ class _FeatureMap(TransformerMixin, Parameters):
         X = as_floats(X, "X")
         xp = namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
-            has_nan = bool(xp.any(xp.isnan(X)))
-            problem = "NaN" if has_nan else "infinity"
             raise ValueError(
-                f"Input X contains {problem}: impute such values, or drop their rows."
+                "Input X contains NaN or infinity: impute such values, or drop their "
+                "rows."
             )
         return X
 
@@ -153,11 +150,9 @@ class Nystroem(_FeatureMap):
         Z = subtract_origin(self._origin, self.landmarks_)
         values, U = eigh(self._similarities(Z, Z))
         # Smaller directions are rounding.
-        rounding = 10 * np.finfo(X.dtype).eps
-        tolerance = max(1e-12, rounding)
+        tolerance = max(1e-12, 10 * np.finfo(X.dtype).eps)
         significant = values > tolerance * values[-1]
-        roots = np.sqrt(values[significant])
-        self._whitening = U[:, significant] / roots
+        self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self
 
     def transform(self, X: Any) -> Array:
@@ -175,14 +170,10 @@ class Nystroem(_FeatureMap):
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin."""
         xp = namespace(X)
-        width = float(self.width * self.median_)
-        scale = -0.5 / width**2
-        factors = Z * (-2 * scale)
-        exponents = row_products(X, factors)
-        of_rows = scale * squared_norms(X)
-        exponents += astype(of_rows, precision_of(X))[:, None]
-        of_landmarks = scale * squared_norms(Z)
-        exponents += astype(of_landmarks, precision_of(X))
+        scale = -0.5 / float(self.width * self.median_) ** 2
+        exponents = row_products(X, Z * (-2 * scale))
+        exponents += astype(scale * squared_norms(X), precision_of(X))[:, None]
+        exponents += astype(scale * squared_norms(Z), precision_of(X))
         # Rounding must not make a similarity exceed one.
         return xp.exp(xp.where(exponents > 0, 0.0, exponents))
 

@@ -11,11 +11,11 @@ neighborhoods of those to which it is as similar as their last neighbor, and has
 its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -24,16 +24,21 @@ from scipy.sparse.csgraph import connected_components
 from mkclust.linalg import (
     EPS,
     FactoredMatrix,
+    Stored,
+    dense_rows,
+    entries_at,
+    in_threads,
     namespace,
+    places_of,
     row_ranges,
     select,
     set_diagonal,
+    spread_links,
     to_device,
     to_host,
+    true_at,
+    upper_bounds,
 )
-from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
-from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.linalg.threads import in_threads
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
@@ -77,20 +82,8 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
     return count
 
 
-class RowBlocks(NamedTuple):
-    """Dissimilarities of samples to training samples, computed some rows at a time."""
-
-    compute: Callable[[slice], Array]  # a new array, (n_rows, n)
-    parts: Sequence[slice]
-    like: Any  # an array on the device of the rows
-
-    def map(self, function: Callable[[slice], Any]) -> list[Any]:
-        """Return a function of all parts; on the host this takes all threads."""
-        return in_threads(function, self.parts, self.like)
-
-
 @dataclass(frozen=True, eq=False)
-class Neighborhoods:
+class Neighborhoods(Stored):
     """The neighborhoods of all samples by one kernel."""
 
     # Sparse array of bool: row a, column i if a is in N(i).
@@ -100,14 +93,7 @@ class Neighborhoods:
     last_dissimilarity: Float = field(repr=False)
     size: int  # number of neighbors that were asked for
 
-    def __getstate__(self) -> dict[str, Any]:
-        named = fields(self)
-        return {each.name: getattr(self, each.name) for each in named}
-
-    @property
-    def n_samples(self) -> int:
-        """The number of samples."""
-        return self.members.shape[0]
+    n_samples = property(lambda self: self.members.shape[0])
 
     @cached_property
     def _memberships(self) -> Any:
@@ -159,33 +145,36 @@ class Neighborhoods:
         return (sizes == 1) & (in_lists == 1)
 
 
-def find_neighborhoods(size: int, blocks: RowBlocks) -> Neighborhoods:
+def find_neighborhoods(
+    size: int,
+    compute: Callable[[slice], Array],
+    parts: Iterable[slice],
+    like: Any,
+) -> Neighborhoods:
     """Return the neighborhoods of all samples, given dissimilarities in blocks of rows.
 
-    Blocks are in float64, and overwritten. Of neighborhoods that ties make too long
-    some are left out as wholes, at regular intervals, so that equal samples stay in the
-    same ones.
+    Every part of the samples has a block, (n_rows, n), in float64, on the device of
+    ``like``, which is overwritten. On the host this takes all threads. Of neighborhoods
+    that ties make too long some are left out as wholes, at regular intervals, so that
+    equal samples stay in the same ones.
     """
 
     def find(part: slice) -> tuple[Any, Float]:
         """Return the neighborhoods of some samples, and how far they reach."""
-        dissimilarities = blocks.compute(part)
+        dissimilarities = compute(part)
         set_diagonal(dissimilarities[:, part], float("inf"))
         return _nearest(dissimilarities, size)
 
-    found, lasts = zip(*blocks.map(find), strict=True)
+    found, lasts = zip(*in_threads(find, parts, like), strict=True)
     others = scipy.sparse.vstack(found, "csr")
     n = others.shape[1]
     lengths = np.diff(others.indptr)
-    by_size = LONGEST_TIMES * (size + 1)
     by_total = LARGEST_WITH_ALL_TIES**2 // max(n, 1)
-    longest = max(by_size, by_total)
-    times = -(-lengths // longest)
+    longest = max(LONGEST_TIMES * (size + 1), by_total)
     ranks = np.cumsum(lengths > longest)
-    steps = np.maximum(times, 1)
+    steps = np.maximum(-(-lengths // longest), 1)
     is_kept = (lengths <= longest) | (ranks % steps == 0)
-    marks = is_kept.astype(np.float64)
-    kept = scipy.sparse.diags_array(marks) @ others
+    kept = scipy.sparse.diags_array(is_kept.astype(np.float64)) @ others
     own = scipy.sparse.eye_array(n)
     lists = scipy.sparse.csr_array(kept + own, dtype=bool)
     at_most = np.minimum(np.concatenate(lasts), FAR)
@@ -204,20 +193,16 @@ def _nearest(dissimilarities: Array, size: int) -> tuple[Any, Float]:
     order = np.lexsort((values, rows))
     rising = np.append(values[order], np.inf)
     starts = np.cumsum(counts) - counts
-    places = starts + size - 1
-    chosen = np.where(counts >= size, places, -1)
-    last = rising[chosen]
+    last = rising[np.where(counts >= size, starts + size - 1, -1)]
 
     is_in = values <= _limits(last)[rows]
-    shape = tuple(near.shape)
-    return true_at(rows[is_in], columns[is_in], shape), last
+    return true_at(rows[is_in], columns[is_in], tuple(near.shape)), last
 
 
 def _limits(last: Float) -> Float:
     """Return up to which dissimilarities samples are as near as the last neighbor."""
     last = np.minimum(last, FAR)
-    reach = TIE * np.abs(last)
-    return last + reach + ROUNDING
+    return last + TIE * np.abs(last) + ROUNDING
 
 
 def _as_near(dissimilarities: Array, last: Array) -> Array:
@@ -226,16 +211,9 @@ def _as_near(dissimilarities: Array, last: Array) -> Array:
     return dissimilarities <= to_device(limits, dissimilarities)
 
 
-def norms_in_feature_space(self_similarity: Array) -> Array:
-    """Return the roots of self-similarities, infinite if one is similar to nothing."""
-    xp = namespace(self_similarity)
-    positive = xp.where(self_similarity > 0, self_similarity, float("inf"))
-    return xp.sqrt(positive)
-
-
-def dissimilarities_from(similarities: Array, unit: float = 1.0) -> Array:
-    """Return dissimilarities, infinite for those not positive, by a self-similarity."""
-    is_positive = similarities > ROUNDING * unit
+def dissimilarities_from(similarities: Array) -> Array:
+    """Return dissimilarities, infinite for those not positive."""
+    is_positive = similarities > ROUNDING
     return namespace(similarities).where(is_positive, -similarities, float("inf"))
 
 
@@ -248,31 +226,24 @@ def linked_neighborhoods(view: Array) -> Neighborhoods:
 
 
 def count_components(
-    neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
+    neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]],
+    n_samples: int,
 ) -> int:
     """Return into how many groups samples fall, by neighborhoods and their samples."""
-    edges = [
-        [samples[ends] for ends in each.members.nonzero()]
-        for each, samples in neighborhoods
-    ]
-    pairs = zip(*edges, strict=True)
-    rows, columns = (np.concatenate(parts) for parts in pairs)
-    links = np.ones(len(rows), bool)
-    shape = (n_samples, n_samples)
-    graph = scipy.sparse.coo_array((links, (rows, columns)), shape)
-    return int(connected_components(graph, directed=False)[0])
+    links = [spread_links(each.members, own, n_samples) for each, own in neighborhoods]
+    return int(connected_components(sum(links), directed=False)[0])
 
 
 def find_training_samples(
-    new_views: Mapping[str, Array], training_views: Mapping[str, Array]
+    new_views: Mapping[str, Array],
+    training_views: Mapping[str, Array],
 ) -> np.ndarray:
     """Return which training samples new ones are, by equal rows; -1 for none."""
-    known = list(_hashes(list(training_views.values())))
-    numbered = reversed(list(enumerate(known)))
-    indices = {key: index for index, key in numbered}
+    indices: dict[int, int] = {}
+    for index, key in enumerate(_hashes(list(training_views.values()))):
+        indices.setdefault(key, index)
     keys = _hashes([new_views[name] for name in training_views])
-    found = (indices.get(key, -1) for key in keys)
-    return np.fromiter(found, np.int64)
+    return np.fromiter((indices.get(key, -1) for key in keys), np.int64)
 
 
 def _hashes(views: Sequence[Array]) -> Iterator[int]:

@@ -20,23 +20,21 @@ from mkclust.data.distances import safe_norms, some_rows
 from mkclust.kernels.formulas import nonnegative
 from mkclust.linalg import (
     arrays_to_host,
+    as_csr,
     astype,
     copy_array,
-    is_foreign,
-    namespace,
-    precision_of,
-    select,
-    set_diagonal,
-    to_device,
-    to_host,
-)
-from mkclust.linalg.sparse_rows import (
-    as_csr,
     dense_rows,
     divide_rows,
     entrywise,
+    is_foreign,
+    namespace,
+    precision_of,
     scale_columns,
+    select,
+    set_diagonal,
     stored_entries,
+    to_device,
+    to_host,
     zero_rows,
 )
 from mkclust.types import Array, Float
@@ -104,15 +102,12 @@ class LogTfIdf(Preparation):
     def learn(cls, view: Array) -> "LogTfIdf":
         """Learn the unit of entries, and the rarity of columns."""
         sampled = sampled_rows(view)
-        xp = namespace(view)
         positive = sampled[sampled > 0]
         if issparse(view):
             counts = count_nonzero(view.maximum(0), axis=0)
         else:
-            is_there = xp.astype(view > 0, xp.float64)
-            counts = to_host(xp.sum(is_there, axis=0))
-        n_rows = 1 + view.shape[0]
-        rarity = np.log(n_rows / (1 + counts)) + 1
+            counts = to_host(namespace(view).sum(astype(view > 0, "float64"), axis=0))
+        rarity = np.log((1 + view.shape[0]) / (1 + counts)) + 1
         unit = float(np.median(positive)) if positive.size else 1.0
         return cls(unit, rarity)
 
@@ -134,23 +129,24 @@ class SquareRootsOfShares(Preparation):
         """Return the roots of the shares of rows."""
         xp = namespace(rows)
         rows = entrywise(nonnegative, rows)
-        if issparse(rows):
-            found = rows.sum(axis=1, dtype=np.float64)
-            sums = np.asarray(found).reshape(-1)
-        else:
-            sums = xp.sum(rows, axis=1, dtype=xp.float64)
-        divisors = xp.where(sums > 0, sums, 1.0)
-        return entrywise(xp.sqrt, divide_rows(rows, divisors))
+        sums = row_totals(rows)
+        return entrywise(xp.sqrt, divide_rows(rows, xp.where(sums > 0, sums, 1.0)))
+
+
+def row_totals(rows: Array) -> Array:
+    """Return the sums of rows, in float64."""
+    if issparse(rows):
+        return np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
+    xp = namespace(rows)
+    return xp.sum(rows, axis=1, dtype=xp.float64)
 
 
 def column_deviations(view: Array, limits: Float | None = None) -> Float:
     """Return the deviations of columns, clipped at limits (2, d); zero if constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         if issparse(view):
-            moments = mean_variance_axis(view.astype(np.float64), axis=0)
-            deviations = np.sqrt(moments[1])
-            extremes = np.abs(min_max_axis(view, axis=0))
-            largest = np.max(extremes, axis=0)
+            deviations = np.sqrt(mean_variance_axis(view.astype(np.float64), axis=0)[1])
+            largest = np.max(np.abs(min_max_axis(view, axis=0)), axis=0)
         else:
             xp = namespace(view)
             rows = astype(view, "float64")
@@ -182,8 +178,7 @@ class ScaleColumns(Preparation):
         spreads = cls.spreads(view)
         spreads = np.where(spreads > 0, spreads, column_deviations(view))
         is_usable = (spreads > 0) & np.isfinite(spreads)
-        divisors = np.where(is_usable, spreads, 1.0)
-        return cls(1 / divisors)
+        return cls(1 / np.where(is_usable, spreads, 1.0))
 
     def apply(self, rows: Array) -> Array:
         """Return rows with scaled columns."""
@@ -205,8 +200,7 @@ class Robust(ScaleColumns):
     @staticmethod
     def spreads(view: Array) -> Float:
         """Return distances between quartiles, in those of a normal distribution."""
-        rows = sampled_rows(view)
-        low, high = np.quantile(rows, (0.25, 0.75), axis=0)
+        low, high = np.quantile(sampled_rows(view), (0.25, 0.75), axis=0)
         return (high - low) / 1.349
 
 
@@ -249,18 +243,12 @@ def are_strongly_skewed(view: Array) -> bool:
 
 def skewness(rows: Float) -> tuple[float, float]:
     """Return the median skewness of columns before and after log2(x + 1), or zeros."""
-    # Fewer rows do not show how a column is distributed.
-    fewest_rows = 10
-    if len(rows) < fewest_rows or rows.min(initial=0) < 0:
+    varying = rows[:, np.ptp(rows, axis=0) > 0]
+    # Fewer rows than ten do not show how a column is distributed.
+    if len(rows) < 10 or not varying.size or rows.min() < 0:
         return 0.0, 0.0
-    ranges = np.ptp(rows, axis=0)
-    varying = rows[:, ranges > 0]
-    if not varying.shape[1]:
-        return 0.0, 0.0
-
     before = np.median(skew(varying, axis=0))
-    logarithms = np.log2(varying + 1)
-    after = np.median(skew(logarithms, axis=0))
+    after = np.median(skew(np.log2(varying + 1), axis=0))
     return float(before), float(after)
 
 
@@ -273,11 +261,10 @@ class LimitColumnScale(ScaleColumns):
     def learn(cls, view: Array) -> Preparation:
         """Learn which columns vary too much, and by how much."""
         deviations = column_deviations(view)
-        most = 0.0
-        if deviations.any():
-            positive = deviations[deviations > 0]
-            most = 2 * float(np.median(positive))
-        if np.all(deviations <= most) or not np.all(np.isfinite(deviations)):
+        if not deviations.any() or not np.all(np.isfinite(deviations)):
+            return Preparation()
+        most = 2 * float(np.median(deviations[deviations > 0]))
+        if np.all(deviations <= most):
             return Preparation()
         return cls(most / np.maximum(deviations, most))
 
@@ -306,8 +293,7 @@ class LinkedToItself(Preparation):
         xp = namespace(view)
         links = copy_array(view)
         largest = xp.max(links, axis=1)
-        own = xp.where(largest > 0, largest, xp.ones_like(largest))
-        set_diagonal(links, own)
+        set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
         return links
 
 
@@ -341,10 +327,8 @@ class Preprocessed(Preparation):
     def transform(self, rows: Array) -> Array:
         """Return rows by the transformer alone, in their form and number type."""
         made = self.transformer.transform(arrays_to_host(rows))
-        if issparse(made) and not is_foreign(rows):
-            made = as_csr(made)
-        else:
-            made = dense_rows(made)
+        if issparse(made):
+            made = dense_rows(made) if is_foreign(rows) else as_csr(made)
         if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
                 f"{self.transformer!r} makes rows with NaN or infinite entries of "
@@ -362,10 +346,8 @@ class Preprocessed(Preparation):
         return self.then.ignores_zeros
 
     def __str__(self) -> str:
-        text = " ".join(repr(self.transformer).split())
-        if not self.then.changes_rows:
-            return f"rows by {text}"
-        return f"rows by {text}, {self.then}"
+        then = f", {self.then}" if self.then.changes_rows else ""
+        return f"rows by {' '.join(repr(self.transformer).split())}{then}"
 
 
 class OneHot(Preparation):
@@ -388,13 +370,10 @@ def is_one_hot(rows: Float) -> bool:
     # A group may end at a column up to which all rows have as many ones as there are
     # groups.
     ones = np.cumsum(rows > 0, axis=1)
-    is_whole = (ones == ones[0]).all(axis=0)
-    ends = np.flatnonzero(is_whole)
+    ends = np.flatnonzero((ones == ones[0]).all(axis=0))
     end = -1
-    n_groups = int(ones[0, -1])
-    for group in range(1, n_groups + 1):
-        is_in_group = ones[0, ends] == group
-        choices = ends[is_in_group & (ends >= end + 2)]
+    for group in range(1, int(ones[0, -1]) + 1):
+        choices = ends[(ones[0, ends] == group) & (ends >= end + 2)]
         if not len(choices):
             return False
         end = choices[0]
@@ -403,10 +382,8 @@ def is_one_hot(rows: Float) -> bool:
 
 def sampled_indices(view: Array) -> np.ndarray:
     """Return indices of at most 1,000 rows of a view to learn from, always the same."""
-    width = max(1, view.shape[1])
-    fitting = 2**23 // width
-    most = max(1, min(1_000, fitting))
-    return some_rows(np.arange(view.shape[0]), most)
+    fitting = 2**23 // max(1, view.shape[1])
+    return some_rows(np.arange(view.shape[0]), max(1, min(1_000, fitting)))
 
 
 def sampled_rows(view: Array) -> Float:

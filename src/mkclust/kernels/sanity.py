@@ -31,18 +31,13 @@ def warn_of_lost_digits(name: str, view: Array, columns: Sequence[str] | None) -
     if not lost.any():
         return
     column = int(lost.argmax())
-    more = ""
-    if lost.sum() > 1:
-        more = f" and {lost.sum() - 1} more"
-    or_double = ""
-    if dtype == "float32":
-        or_double = ", or pass them in float64"
     warn(
-        f"View {name!r}: {_column_name(columns, column)}{more} may have lost the "
-        f"differences between samples: values of about {largest[column]:.3g} are "
-        f"stored in {dtype} to the nearest {spacing[column]:.2g}, and differ by "
-        f"{spread[column]:.2g}; subtract an offset, such as the mean, from the "
-        f"original numbers before they are rounded{or_double}.",
+        f"View {name!r}: {_column_name(columns, column)} ({lost.sum()} in all) may "
+        "have lost the differences between samples: values of about "
+        f"{largest[column]:.3g} are stored in {dtype} to the nearest "
+        f"{spacing[column]:.2g}, and differ by {spread[column]:.2g}; subtract an "
+        "offset, such as the mean, from the original numbers before they are rounded, "
+        "or pass float64.",
         KernelWarning,
     )
 
@@ -92,10 +87,7 @@ def _about_entries(view: ViewKernels) -> Iterator[str]:
         upper = np.triu_indices(len(samples), 1)
         problems.append(_problem(entries[upper]))
     if all(problems):
-        many = ""
-        if len(problems) > 1:
-            many = f"all {len(problems)} kernels, the first "
-        yield f"{many}{view.formulas[0].name!r}, {problems[0]}"
+        yield f"every kernel, such as {view.formulas[0].name!r}, {problems[0]}"
 
 
 def _problem(entries: Float) -> str:

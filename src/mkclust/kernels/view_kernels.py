@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from mkclust.data.blocks import fingerprint
 from mkclust.data.distances import mean_squared_norm
@@ -21,15 +22,13 @@ from mkclust.kernels.formulas import (
     Points,
     select_points,
 )
-from mkclust.kernels.kinds import RULES, ViewRule
+from mkclust.kernels.kinds import RULES
 from mkclust.kernels.neighbors import (
     Neighborhoods,
-    RowBlocks,
     dissimilarities_from,
     find_neighborhoods,
     find_training_samples,
     linked_neighborhoods,
-    norms_in_feature_space,
 )
 from mkclust.kernels.preparations import (
     Logarithm,
@@ -37,22 +36,24 @@ from mkclust.kernels.preparations import (
     are_strongly_skewed,
 )
 from mkclust.linalg import (
-    arrays_to_host,
+    Stored,
+    as_csr,
     astype,
+    dense_rows,
     free_bytes,
     is_foreign,
     namespace,
     pair_ranges,
     precision_of,
+    require_memory,
+    to_device,
     to_host,
 )
-from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import are_equal_rows, as_rows_like
 from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewKernels:
+class ViewKernels(Stored):
     """What is learned from one view: preparation, kernels and their neighborhoods."""
 
     name: str  # name of the view
@@ -73,10 +74,12 @@ class ViewKernels:
     # with these.
     sums: Any = field(default=None, repr=False)
 
-    @property
-    def is_definite(self) -> bool:
-        """Whether its kernels are positive semidefinite by construction."""
-        return self.share == 1 or self.rule.is_definite
+    # The rule that the kernels follow.
+    rule = property(lambda self: RULES[self.kind])
+    # Whether its kernels are positive semidefinite by construction.
+    is_definite = property(lambda self: self.share == 1 or self.rule.is_definite)
+    # The median dissimilarity of two training rows, if that is a width.
+    median = property(lambda self: self.measures[self.formulas[0].measure].median)
 
     def learn(self) -> "ViewKernels":
         """Return a copy with scales and measures learned from the training rows."""
@@ -87,14 +90,6 @@ class ViewKernels:
         nothing = (None,) * len(self.formulas)
         return replace(self, measures=measures, scale=scale, neighborhoods=nothing)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"view": arrays_to_host(self.view)}
-
-    @property
-    def rule(self) -> ViewRule:
-        """The rule that the kernels follow."""
-        return RULES[self.kind]
-
     @property
     def kernel_names(self) -> list[str]:
         """The names of the kernels, unique over all views."""
@@ -104,17 +99,11 @@ class ViewKernels:
         return [f"{prefix}{formula.name}" for formula in self.formulas]
 
     @property
-    def median(self) -> float | None:
-        """The median dissimilarity of two training rows, if that is a width."""
-        return self.measures[self.formulas[0].measure].median
-
-    @property
     def ignores_zeros(self) -> bool:
         """Whether rows of zeros carry no information."""
         if self.rule.of_pairs:
             return False
-        measures = [self.measures[formula.measure] for formula in self.formulas]
-        by_all = all(measure.ignores_zeros for measure in measures)
+        by_all = all(measure.ignores_zeros for measure in self.measures.values())
         return self.preparation.ignores_zeros or by_all
 
     def read(self, rows: Array) -> Array:
@@ -130,11 +119,17 @@ class ViewKernels:
                 "fitted, and new samples are compared with what it holds: fit again, "
                 "or fit on an array in memory, such as numpy.array(view)."
             )
-        return as_rows_like(rows, self.view)
+        if issparse(self.view):
+            return as_csr(rows)
+        return to_device(dense_rows(rows), self.view)
 
     def is_training(self, rows: Array) -> bool:
         """Return whether rows are the training rows, all of them in their order."""
-        return are_equal_rows(rows, self.view)
+        if rows.shape != self.view.shape or issparse(rows) != issparse(self.view):
+            return False
+        if issparse(rows):
+            return (rows != self.view).nnz == 0
+        return rows is self.view or bool(namespace(rows).all(rows == self.view))
 
     def prepared(self, rows: Array) -> Array:
         """Return rows as the measures take them."""
@@ -143,13 +138,15 @@ class ViewKernels:
         return self.preparation.apply(rows)
 
     def points(
-        self, prepared: Array, training: dict[str, Points] | None = None
+        self,
+        prepared: Array,
+        training: dict[str, Points] | None = None,
     ) -> dict[str, Points]:
         """Return prepared rows as points by measure; new rows take those of the fit."""
-        training = training or {}
-        measures = self.measures.items()
+        known = training or {}
         return {
-            name: each.points(prepared, training.get(name)) for name, each in measures
+            name: each.points(prepared, known.get(name))
+            for name, each in self.measures.items()
         }
 
     def self_similarity(self, rows: Array, precision: str) -> list[Array]:
@@ -157,10 +154,8 @@ class ViewKernels:
         prepared = self.prepared(rows)
         values = []
         for formula in self.formulas:
-            measure = self.measures[formula.measure]
-            own = formula.entries(measure.compare_with_itself(prepared))
-            mixed = (1 - self.share) * own + self.share
-            values.append(astype(mixed, precision))
+            own = formula.of_itself(self.measures[formula.measure], prepared)
+            values.append(astype((1 - self.share) * own + self.share, precision))
         return values
 
     def with_neighborhoods(self, size: int, share: float) -> "ViewKernels":
@@ -170,25 +165,27 @@ class ViewKernels:
             each if self.measures[each.measure].is_similarity else each.measure
             for each in self.formulas
         ]
-        is_mixed = share < 1
-        has_one_kernel = is_mixed and len(self.formulas) == 1
-        is_summed = has_one_kernel and not is_foreign(self.view)
-        sums = np.zeros(self.view.shape[0]) if is_summed else None
+        sums = None
+        if share < 1 and len(self.formulas) == 1 and not is_foreign(self.view):
+            sums = np.zeros(self.view.shape[0])
         found = {
-            key: find_neighborhoods(size, self._dissimilarities(formula, sums))
+            key: self._find_neighborhoods(size, formula, sums)
             for key, formula in dict(zip(keys, self.formulas, strict=True)).items()
         }
         neighborhoods = tuple(found[key] for key in keys)
         return replace(self, share=share, neighborhoods=neighborhoods, sums=sums)
 
-    def _dissimilarities(self, formula: Formula, sums: Float | None) -> RowBlocks:
-        """Return the dissimilarities of all samples; sums are filled on the way."""
+    def _find_neighborhoods(
+        self,
+        size: int,
+        formula: Formula,
+        sums: Float | None,
+    ) -> Neighborhoods:
+        """Return the neighborhoods by a kernel, whose sums are filled on the way."""
         measure = self.measures[formula.measure]
         rows = astype(self.prepared(self.view), "float64")
         points = measure.points(rows)
-        lengths = norms_in_feature_space(
-            formula.entries(measure.compare_with_itself(rows))
-        )
+        lengths = formula.norms_in_feature_space(measure, rows)
 
         def compute(part: slice) -> Array:
             """Return the dissimilarities of some samples to all."""
@@ -204,30 +201,37 @@ class ViewKernels:
             return compared
 
         parts = pair_ranges(rows.shape[0], rows.shape[0], rows)
-        return RowBlocks(compute, list(parts), rows)
+        return find_neighborhoods(size, compute, parts, rows)
 
     def kernels(self, precision: str) -> "list[ComputedKernel]":
         """Return the kernels of the training samples."""
-        points = {}
+        points: dict[str, Any] = dict.fromkeys(self.measures)
         if self.share < 1:
             points = self.points(self.prepared(self.view))
+        # Kernels share equal neighborhoods.
+        unlike = dict.fromkeys(self.neighborhoods)
+        shared = {found: found and found.kernel() for found in unlike}
         diagonals = self.self_similarity(self.view, precision)
-        shared: dict[Any, Any] = {None: None}
-        for found in self.neighborhoods:
-            if found is not None and found not in shared:
-                shared[found] = found.kernel()
-
-        kernels = []
-        for p, (formula, found) in enumerate(self._formulas_and_neighborhoods):
-            name = formula.measure
-            own = points.get(name)
-            known = (self.measures[name], own, own, shared[found], self.share)
-            kernel = ComputedKernel(formula, *known, diagonals[p], self.sums)
-            kernels.append(kernel)
-        return kernels
+        return [
+            ComputedKernel(
+                formula,
+                self.measures[formula.measure],
+                points[formula.measure],
+                points[formula.measure],
+                shared[found],
+                self.share,
+                diagonal,
+                self.sums,
+            )
+            for formula, found, diagonal in zip(
+                self.formulas, self.neighborhoods, diagonals, strict=True
+            )
+        ]
 
     def kernels_of_new(
-        self, rows: Array, samples: np.ndarray | None
+        self,
+        rows: Array,
+        samples: np.ndarray | None,
     ) -> "list[ComputedKernel]":
         """Return the kernels of rows; samples say which are training samples."""
         if is_foreign(rows):  # other libraries do not mix number types
@@ -242,28 +246,20 @@ class ViewKernels:
 
         joined: dict[Any, Any] = {None: None}
         kernels = []
-        for formula, found in self._formulas_and_neighborhoods:
+        for formula, found in zip(self.formulas, self.neighborhoods, strict=True):
             name = formula.measure
             measure = self.measures[name]
             if found is not None and samples is not None and found not in joined:
-                lengths = (self._lengths(formula, new), self._lengths(formula, known))
+                lengths = None
+                if measure.is_similarity:
+                    lengths = (
+                        formula.norms_in_feature_space(measure, new),
+                        formula.norms_in_feature_space(measure, known),
+                    )
                 joined[found] = JoinedNeighborhoods(found, samples, lengths)
             own = (measure, x[name], y[name], joined[found], self.share)
             kernels.append(ComputedKernel(formula, *own, None))
         return kernels
-
-    @property
-    def _formulas_and_neighborhoods(self) -> list[tuple[Formula, Neighborhoods | None]]:
-        return list(zip(self.formulas, self.neighborhoods, strict=True))
-
-    def _lengths(self, formula: Formula, prepared: Array) -> Array | None:
-        """Return norms of rows in feature space, if the most similar are neighbors."""
-        measure = self.measures[formula.measure]
-        if not measure.is_similarity:
-            return None
-        return norms_in_feature_space(
-            formula.entries(measure.compare_with_itself(prepared))
-        )
 
     def lone_neighborhoods(self) -> list[Neighborhoods | None]:
         """Return per kernel the neighborhoods that it consists of; None if of more."""
@@ -295,19 +291,18 @@ class ViewKernels:
 
     def may_need_logarithms(self) -> bool:
         """Return whether columns that could be scaled are strongly skewed."""
-        if isinstance(self.preparation, Logarithm) or not RULES[self.kind].has_units:
-            return False
-        return are_strongly_skewed(self.view)
+        is_scaled = self.rule.has_units and not isinstance(self.preparation, Logarithm)
+        return is_scaled and are_strongly_skewed(self.view)
 
 
 def precision_of_kernels(views: Sequence[ViewKernels]) -> str:
-    """Return the number type of the kernels of views."""
-    is_single = all(precision_of(view.view) == "float32" for view in views)
-    return "float32" if is_single else "float64"
+    """Return the number type of the kernels of views: the widest of these."""
+    return max(precision_of(view.view) for view in views)
 
 
 def self_similarities_of(
-    views: Sequence[ViewKernels], rows: Mapping[str, Array]
+    views: Sequence[ViewKernels],
+    rows: Mapping[str, Array],
 ) -> Array:
     """Return k(x, x) of every row, by views, and kernel, (n_kernels, n_rows)."""
     precision = precision_of_kernels(views)
@@ -359,23 +354,24 @@ def kernels_of(
 
 
 def _source_of(
-    views: Sequence[ViewKernels], new: Mapping[str, Array] | None
+    views: Sequence[ViewKernels],
+    new: Mapping[str, Array] | None,
 ) -> ComputedKernels:
     """Return the kernels of views as a source of rows, none of which is computed."""
     precision = precision_of_kernels(views)
     known = views[0].view
     n_rows = n = known.shape[0]
-    kernels: list[ComputedKernel] = []
     if new is None:
-        for view in views:
-            kernels += view.kernels(precision)
+        kernels = [kernel for view in views for kernel in view.kernels(precision)]
     else:
         samples = None
-        given = (each is not None for view in views for each in view.neighborhoods)
-        if any(given):
+        if any(view.share for view in views):
             training = {view.name: view.view for view in views}
             samples = find_training_samples(new, training)
-        for view in views:
-            kernels += view.kernels_of_new(new[view.name], samples)
+        kernels = [
+            kernel
+            for view in views
+            for kernel in view.kernels_of_new(new[view.name], samples)
+        ]
         n_rows = next(iter(new.values())).shape[0]
     return ComputedKernels(tuple(kernels), n_rows, n, precision, known[:1, :])

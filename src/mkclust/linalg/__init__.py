@@ -23,6 +23,7 @@ from mkclust.linalg.algebra import (
 )
 from mkclust.linalg.arrays import (
     EPS,
+    Stored,
     add_multiple,
     arrays_to_host,
     as_floats,
@@ -34,6 +35,7 @@ from mkclust.linalg.arrays import (
     free_bytes,
     is_foreign,
     is_on_accelerator,
+    is_sparse_tensor,
     library_and_device,
     namespace,
     pair_ranges,
@@ -47,6 +49,30 @@ from mkclust.linalg.arrays import (
     set_diagonal,
     to_device,
     to_host,
+    triton_module,
     zeros,
 )
-from mkclust.linalg.factored import FactoredMatrix, is_sparse
+from mkclust.linalg.memory import available_bytes, fits, require_memory
+from mkclust.linalg.nearest import entries_at, places_of, true_at, upper_bounds
+from mkclust.linalg.sparse_rows import (
+    FactoredMatrix,
+    as_csr,
+    dense_rows,
+    divide_rows,
+    entrywise,
+    is_sparse,
+    row_products,
+    scale_columns,
+    spread_links,
+    spread_rows,
+    stored_entries,
+    subtract_origin,
+    zero_rows,
+)
+from mkclust.linalg.threads import (
+    ENTRIES_PER_THREAD,
+    FEW_SAMPLES,
+    in_threads,
+    one_thread,
+    one_thread_if_small,
+)

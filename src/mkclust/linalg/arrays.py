@@ -1,6 +1,9 @@
 """Arrays of any library: devices, transfers, and functions that all libraries share."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import array_api_compat
@@ -9,6 +12,7 @@ import numpy as np
 from array_api_compat import is_cupy_array, is_torch_array
 from scipy.sparse import issparse
 
+from mkclust.exceptions import warn
 from mkclust.types import Array
 
 # Relative rounding of double precision.
@@ -18,6 +22,9 @@ _LIBRARIES: dict[type, Any] = {}
 # Similarities among which neighbors are looked for at a time on a host, and at least
 # the rows of these: many, since sparse matrices take long to begin with.
 BLOCK_PAIRS, FEWEST_ROWS = 2**20, 64
+# With fewer samples, compiling code in Triton, which comes with torch, takes longer
+# than it saves.
+FEWEST_FUSED = 8000
 
 
 def is_foreign(thing: Any) -> bool:
@@ -154,6 +161,15 @@ def arrays_to_host(thing: Any) -> Any:
     if is_foreign(thing):
         return to_host(thing, None)
     return thing
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Data that are stored by their fields alone, with arrays as NumPy."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = fields(self)
+        return {each.name: arrays_to_host(getattr(self, each.name)) for each in own}
 
 
 def empty(
@@ -355,3 +371,30 @@ def on_torch_device(device: Any) -> Array:
             f"device={device!r} cannot be used by torch ({reason}): pass one that is "
             "there and computes in float64, such as 'cuda', 'cuda:1' or 'cpu'"
         ) from error
+
+
+def triton_module(name: str, like: Any) -> Any:
+    """Return a module of this package that computes with tensors of n rows.
+
+    None if it cannot be used, or if they are on the host, or few.
+    """
+    if not is_torch_array(like) or not is_on_accelerator(like):
+        return None
+    if like.shape[0] >= FEWEST_FUSED:
+        return _tried_out(name)
+    return None
+
+
+@cache
+def _tried_out(name: str) -> Any:
+    """Return a module of this package if what it compiles works, else None."""
+    try:
+        module = import_module(f"mkclust.linalg.{name}")
+        module.try_out()
+    except ImportError:
+        return None
+    except Exception as error:  # such as no C compiler, which Triton asks for
+        message = f"computing with kernels takes longer, Triton does not work: {error}"
+        warn(message)
+        return None
+    return module

@@ -1,19 +1,21 @@
-"""Rows of sparse matrices and of arrays: the operations in which they differ.
+"""Sparse matrices and arrays: the operations on rows in which they differ.
 
 Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros.
 Results are sparse if zeros stay zeros, and otherwise dense, of the size of some rows by
-some rows.
+some rows. Matrices known by two sparse factors have far fewer entries than the product.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import issparse
 
-from mkclust.linalg import (
+from mkclust.linalg.arrays import (
     astype,
     device,
     namespace,
@@ -43,13 +45,6 @@ def dense_rows(rows: Array) -> Array:
     if issparse(rows):
         return rows.toarray()
     return rows
-
-
-def as_rows_like(rows: Array, known: Array) -> Array:
-    """Return new rows in the form of known ones: sparse, or on their device."""
-    if issparse(known):
-        return as_csr(rows)
-    return to_device(dense_rows(rows), known)
 
 
 def stored_entries(rows: Array) -> Array:
@@ -115,17 +110,6 @@ def spread_rows(rows: Array, index: np.ndarray, n_rows: int, value: float) -> Ar
     return select(xp.concat([rows, other]), sources)
 
 
-def are_equal_rows(A: Array, B: Array) -> bool:
-    """Return whether two views hold the same numbers, in the same form."""
-    if A is B:
-        return True
-    if A.shape != B.shape or issparse(A) != issparse(B):
-        return False
-    if issparse(A):
-        return (A != B).nnz == 0
-    return bool(namespace(A).all(A == B))
-
-
 def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function to every entry; zero must stay zero."""
     if not issparse(rows):
@@ -163,3 +147,84 @@ def spread_links(links: Any, samples: np.ndarray, n: int) -> Any:
     given = links.tocoo()
     places = (samples[given.row], samples[given.col])
     return scipy.sparse.csr_array((given.data, places), (n, n))
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredMatrix:
+    """The product of two sparse matrices, never written out: ``left @ right``."""
+
+    left: Any = field(repr=False)  # CSR array, (n, q)
+    # CSR array, (q, n); the transpose of `left` if symmetric.
+    right: Any = field(repr=False)
+    ndim: ClassVar[int] = 2
+    __array_ufunc__ = None  # so that an array leaves its product with this to this
+
+    @classmethod
+    def symmetric(cls, factor: Any) -> "FactoredMatrix":
+        """Return ``F F^T``."""
+        factor = scipy.sparse.csr_array(factor)
+        return cls(factor, factor.T.tocsr())
+
+    shape = property(lambda self: (self.left.shape[0], self.right.shape[1]))
+    dtype = property(lambda self: self.left.dtype)
+    T = property(lambda self: FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr()))
+
+    def __matmul__(self, X: Array) -> Float:
+        return self.left @ (self.right @ X)
+
+    def __getitem__(self, index: Any) -> "FactoredMatrix":
+        """Return some rows, or some rows and columns: slices or indices."""
+        rows, *columns = index if isinstance(index, tuple) else (index,)
+        right = self.right
+        if columns:
+            right = self._factor_of_columns[columns[0]].T.tocsr()
+        return FactoredMatrix(self.left[rows], right)
+
+    @cached_property
+    def _factor_of_columns(self) -> Any:
+        """The transpose of the right factor, of which some rows are found quickly."""
+        return self.right.T.tocsr()
+
+    def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
+        """Return the same in another number type."""
+        return FactoredMatrix(
+            self.left.astype(dtype, copy=copy),
+            self.right.astype(dtype, copy=copy),
+        )
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether a sparse product takes fewer steps than a dense one."""
+        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
+        # A step of a sparse product takes as long as 50 of a dense one.
+        return 50 * steps <= self.left.shape[0] * np.prod(self.right.shape)
+
+    def toarray(self) -> Float:
+        """Write the entries out, (n, n)."""
+        if self.is_thin:
+            return (self.left @ self.right).toarray()
+        return self.left.toarray() @ self.right.toarray()
+
+    def add_to(self, matrix: Float, factor: float) -> None:
+        """Add a multiple of the entries to a matrix, in place."""
+        if not self.is_thin:
+            matrix += factor * self.toarray()
+            return
+        product = (self.left @ self.right).tocoo()
+        added = factor * product.data
+        matrix[product.row, product.col] += added
+
+    def diagonal(self) -> Float:
+        """Return the diagonal of a square matrix, (n,)."""
+        squares = self.left.multiply(self.right.T.tocsr())
+        return np.asarray(squares.sum(axis=1)).reshape(-1)
+
+    def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
+        """Return the row sums; others are not asked for."""
+        sums = np.asarray(self.right.sum(axis=axis, dtype=dtype))
+        return self.left @ sums.reshape(-1)
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Return whether a matrix is SciPy's and sparse, or known by factors that are."""
+    return isinstance(matrix, FactoredMatrix) or scipy.sparse.issparse(matrix)

@@ -3,7 +3,7 @@
 from mkclust.data.row_source import RowSource
 from mkclust.stack.build import as_stack, raw_kernels, repair_by
 from mkclust.stack.checks import as_numbers, row_sums
-from mkclust.stack.kernel import Computed, DenseKernel, Factored, Kernel, Mix, Shifted
+from mkclust.stack.kernel import Computed, DenseKernel, Factored, Kernel, Mix
 from mkclust.stack.observed import Observed
 from mkclust.stack.sources import Source
 from mkclust.stack.stack import Stack
@@ -17,7 +17,6 @@ __all__ = [
     "Mix",
     "Observed",
     "RowSource",
-    "Shifted",
     "Source",
     "Stack",
     "Standardization",

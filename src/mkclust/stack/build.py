@@ -2,15 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from mkclust.data.row_source import RowSource, RowSubset
 from mkclust.data.samples import Samples, read_kernels
-from mkclust.linalg import check_one_place, to_device
-from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.linalg import available_bytes, check_one_place, require_memory, to_device
 from mkclust.parameters import Choice, check_parameter
 from mkclust.stack.checks import (
     as_numbers,
@@ -28,14 +26,9 @@ from mkclust.stack.sources import MatrixRows, Source, SourceAdapter, examine_row
 from mkclust.stack.stack import RawKernel, Repair, Stack
 from mkclust.stack.standardized import Standardized
 
-
-@dataclass
-class _Given:
-    """Kernels as they were given: one, or those of a source of rows."""
-
-    part: Any
-    labels: list[str]  # what messages call them
-    observed: list[np.ndarray | None]  # the samples that they have; None for all
+# Kernels as they were given: one, or those of a source of rows; what messages call
+# them, and the samples that they have, None for all.
+_Given = tuple[Any, list[str], list[np.ndarray | None]]
 
 
 def as_stack(
@@ -114,20 +107,15 @@ def as_stack(
 
     samples = read_kernels(kernels)
     given, names = _read(samples, names)
-    check_shapes(
-        [each.part for each in given],
-        [each.labels[0] for each in given],
-        [each.observed[0] for each in given],
-    )
-    check_one_place(
-        [getattr(each.part, "like", each.part) for each in given],
-        [each.labels[0] for each in given],
-    )
+    parts, labels, observed = zip(*given, strict=True)
+    first_labels = [some[0] for some in labels]
+    check_shapes(parts, first_labels, [some[0] for some in observed])
+    check_one_place([getattr(part, "like", part) for part in parts], first_labels)
 
-    parts = _opened([each.part for each in given], streamed, psd)
     raw: list[RawKernel] = []
-    for each, part in zip(given, parts, strict=True):
-        raw += raw_kernels(part, each.labels, each.observed, validate)
+    opened = _opened(parts, streamed, psd)
+    for part, own_labels, has in zip(opened, labels, observed, strict=True):
+        raw += raw_kernels(part, own_labels, has, validate)
 
     return Stack.of(
         raw,
@@ -161,7 +149,8 @@ def repair_by(psd: str) -> Repair:
 
 
 def _read(
-    samples: Samples, names: Sequence[str] | None
+    samples: Samples,
+    names: Sequence[str] | None,
 ) -> tuple[list[_Given], list[str]]:
     """Return given kernels as sources, numbers or `Kernel` objects, and their names."""
     if not samples.parts:
@@ -169,12 +158,11 @@ def _read(
             "no kernels: the list is empty; pass at least one n x n matrix"
         )
     parts = []
-    counts = []
     for part in samples.parts:
         if isinstance(part, RowSource) and not isinstance(part, Source):
             part = SourceAdapter(part)
         parts.append(part)
-        counts.append(part.n_kernels if isinstance(part, Source) else 1)
+    counts = [part.n_kernels if isinstance(part, Source) else 1 for part in parts]
     total = sum(counts)
 
     names = names or samples.names or [f"kernel {index}" for index in range(total)]
@@ -183,12 +171,10 @@ def _read(
             f"{len(names)} names for {total} kernels: give each one a name"
         )
     names = [str(name) for name in names]
-    numbered = enumerate(names)
-    labels = [describe(p, name) for p, name in numbered]
+    labels = [describe(p, name) for p, name in enumerate(names)]
     observed: list[np.ndarray | None] = [None] * total
     if samples.missing is not None:
-        lacking = samples.missing.T
-        observed = [np.flatnonzero(~lacks) for lacks in lacking]
+        observed = [np.flatnonzero(~lacks) for lacks in samples.missing.T]
 
     given = []
     first = 0
@@ -196,16 +182,14 @@ def _read(
         own = slice(first, first + count)
         if not isinstance(part, Source) and not hasattr(part, "shape"):
             part = as_numbers(part, labels[first])
-        given.append(_Given(part, labels[own], observed[own]))
+        given.append((part, labels[own], observed[own]))
         first += count
     return given, names
 
 
-def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
+def _opened(parts: Sequence[Any], streamed: bool | None, psd: str) -> Sequence[Any]:
     """Return kernels with those that are to be streamed as sources of rows."""
-    asked = f"psd={psd!r}"
-    if psd == "error":
-        asked = "streamed=False"
+    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
     is_source = any(isinstance(part, Source) for part in parts)
     if (streamed or is_source) and (streamed is False or psd != "error"):
         raise ValueError(
@@ -217,10 +201,9 @@ def _opened(parts: list[Any], streamed: bool | None, psd: str) -> list[Any]:
         # Solvers form one matrix of the size of a kernel: with what must be copied to
         # compute with them, kernels may take 2 GiB, or a quarter of the memory.
         free = available_bytes() or np.inf
-        largest = min(2 * 2**30, 0.25 * free)
-        streamed = _bytes_needed(stored) > largest
+        streamed = _bytes_needed(stored) > min(2 * 2**30, 0.25 * free)
     if streamed:
-        return [_streamed(part) for part in parts]
+        return list(map(_streamed, parts))
     if stored:
         require_memory(
             _bytes_needed(stored),
@@ -236,9 +219,9 @@ def _streamed(part: Any) -> Any:
     """Return a matrix as a source of rows."""
     if isinstance(part, Source | Kernel):
         return part
-    if not _is_stored(part):
-        part = as_numbers(part, "X")
-    return MatrixRows(part)
+    if _is_stored(part):
+        return MatrixRows(part)
+    return MatrixRows(as_numbers(part, "X"))
 
 
 def _is_stored(part: Any) -> bool:
@@ -250,16 +233,13 @@ def _is_stored(part: Any) -> bool:
 
 def _bytes_needed(stored: list[Any]) -> int:
     """Return how much memory kernels of files and a mix of them take."""
-    total = 0
-    largest = 0
-    for part in stored:
-        width = part.shape[-1]
-        size = 8 * width**2
-        largest = max(largest, size)
+    sizes = [8 * part.shape[-1] ** 2 for part in stored]
+    total = max(sizes)
+    for part, size in zip(stored, sizes, strict=True):
         is_mapped = isinstance(part, np.memmap)
         if not is_mapped or part.dtype not in (np.float64, np.float32):
             total += size
-    return largest + total
+    return total
 
 
 def raw_kernels(

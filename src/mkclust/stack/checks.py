@@ -1,6 +1,7 @@
 """Checks of kernels: messages say what was found, where, and what to do."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,25 @@ from mkclust.data.check import as_floats, check_masks, check_type
 from mkclust.data.tables import as_table
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
+    FEW_SAMPLES,
     FactoredMatrix,
+    as_csr,
     eigvalsh,
     free_bytes,
     has_cholesky,
+    in_threads,
     is_foreign,
+    is_sparse_tensor,
     namespace,
     precision_of,
+    require_memory,
     rounding_of,
     row_ranges,
     set_diagonal,
     to_host,
     zeros,
 )
-from mkclust.linalg.arrays import is_sparse_tensor
-from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import as_csr
-from mkclust.linalg.threads import FEW_SAMPLES, in_threads
-from mkclust.stack.kernel import Kernel, Shifted, mirrored_tiles
+from mkclust.stack.kernel import Kernel, mirrored_tiles
 from mkclust.stack.standardized import Standardization, Standardized
 from mkclust.text import join_words
 from mkclust.types import Array, Float
@@ -66,7 +68,9 @@ def as_numbers(matrix: Array, label: str) -> Array:
 
 
 def check_shapes(
-    kernels: Sequence[Any], labels: Sequence[str], observed: Sequence[np.ndarray | None]
+    kernels: Sequence[Any],
+    labels: Sequence[str],
+    observed: Sequence[np.ndarray | None],
 ) -> None:
     """Raise if kernels are not square matrices over the samples that they have."""
     size = 0
@@ -195,20 +199,19 @@ def _asymmetry(matrix: Array) -> float:
 
 
 def learn_centering(
-    kernel: Kernel, row_means: Array, label: str, center: bool
+    kernel: Kernel,
+    row_means: Array,
+    label: str,
+    center: bool,
 ) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     diagonal = kernel.diagonal()
-    standardization = Standardization(diagonal)
-    if center:
-        standardization = Standardization(diagonal, row_means)
+    standardization = Standardization(diagonal, row_means if center else None)
     xp = namespace(diagonal)
     typical = float(xp.mean(xp.abs(diagonal)))
 
     # Entries much smaller than the diagonal must also keep their digits.
-    number_type: Any = np.float64
-    if kernel.precision > 1e-10:
-        number_type = np.float32
+    number_type = "float32" if kernel.precision > 1e-10 else "float64"
     smallest = float(np.finfo(number_type).smallest_normal)
     if 0 < typical < smallest / kernel.precision:
         raise ValueError(
@@ -222,19 +225,20 @@ def learn_centering(
         sizes = xp.abs(diagonal) + xp.abs(row_means)
     average = float(xp.mean(xp.abs(sizes)))
     if average <= 1e3 * kernel.precision * typical:
-        size = 0.0
-        if center:
-            size = typical
-        raise ValueError(f"{label} is {nothing_left(size)}")
+        raise ValueError(f"{label} is {nothing_left(typical if center else 0.0)}")
     return standardization
 
 
 def learn_scale(
-    lengths: Array, kernel: Kernel, label: str, numbers: np.ndarray | None
-) -> Array:
-    """Return the scale that makes a diagonal one, or raise and name the samples."""
+    kernel: Standardized,
+    label: str,
+    numbers: np.ndarray | None,
+) -> Standardized:
+    """Return a kernel scaled to a unit diagonal, or raise and name the samples."""
+    lengths = kernel.diagonal()
+    standardization = kernel.standardization
     xp = namespace(lengths)
-    average = float(xp.mean(xp.abs(kernel.diagonal())))
+    average = float(xp.mean(xp.abs(standardization.diagonal)))
     rounding = 10 * kernel.precision * average
     short = 1e-10 * float(xp.mean(lengths))
     is_empty = lengths <= max(short, rounding)
@@ -242,15 +246,14 @@ def learn_scale(
         found = np.flatnonzero(to_host(is_empty, None))
         if numbers is not None:
             found = numbers[found]
-        have = f"samples {join_words(found)} have"
-        if len(found) == 1:
-            have = f"sample {found[0]} has"
         raise ValueError(
-            f"{label}: {have} zero self-similarity (after centering: at the very mean "
-            "of all samples) and cannot be scaled to a unit diagonal; drop those "
-            "samples, leave the kernel out, or pass normalize=False"
+            f"{label}: zero self-similarity (after centering: at the very mean of all "
+            f"samples) of samples {join_words(found)}, which cannot be scaled to a "
+            "unit diagonal; drop those samples, leave the kernel out, or pass "
+            "normalize=False"
         )
-    return 1 / xp.sqrt(lengths)
+    scaled = replace(standardization, scale=1 / xp.sqrt(lengths))
+    return Standardized(kernel.kernel, scaled)
 
 
 def check_diagonal(kernel: Standardized, largest: float, label: str) -> None:
@@ -263,12 +266,10 @@ def check_diagonal(kernel: Standardized, largest: float, label: str) -> None:
     most = float(xp.max(lengths))
     # No entry of a positive semidefinite matrix exceeds its diagonal.
     if least < -rounding or (not centered and largest > most + rounding):
-        which = "self-similarities"
-        if centered:
-            which += " after centering"
         raise ValueError(
-            f"{label} is indefinite: its {which} are {least:.3g} to {most:.3g}, its "
-            f"largest entry is {largest:.3g}; pass a positive semidefinite kernel"
+            f"{label} is indefinite: its self-similarities (if it is centered, "
+            f"afterwards) are {least:.3g} to {most:.3g}, its largest entry is "
+            f"{largest:.3g}; pass a positive semidefinite kernel"
         )
 
 
@@ -307,21 +308,11 @@ def refuse_distances(kernel: Kernel, label: str) -> None:
     xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
     count = min(n, 128)
-    samples = np.random.default_rng(0).choice(n, count, replace=False)
-    samples = np.sort(samples)
-
-    # Most kernels have a diagonal, which two rows are enough to see.
-    two_rows = to_host(kernel.rows(samples[:2]))
+    samples = np.sort(np.random.default_rng(0).choice(n, count, replace=False))
+    D = to_host(kernel.entries(samples, samples))
+    apart = D[~np.eye(len(D), dtype=bool)]
     # The largest self-distance by rounding, as a share of the other distances.
-    self_distance = 1e-2
-    largest = float(np.abs(two_rows).max())
-    if largest_self > 2 * self_distance * largest:
-        return
-
-    D = to_host(kernel.rows(samples))[:, samples]
-    is_self = np.eye(len(D), dtype=bool)
-    apart = D[~is_self]
-    rounding = self_distance * float(np.median(apart))
+    rounding = 1e-2 * float(np.median(apart))
     is_hollow = largest_self <= rounding and apart.min() >= -rounding
     # With more zeros it is a graph: only duplicates are at distance zero.
     has_few_zeros = rounding > 0 and np.mean(apart <= 0) < 0.5
@@ -358,9 +349,12 @@ def _leading_eigenvalues_are_negative(D: Float) -> bool:
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
     """Return a centered kernel, repaired or refused if it looks indefinite."""
     diagonal = kernel.diagonal()
+    given = kernel.standardization
     xp = namespace(diagonal)
     rounding = float(np.sqrt(kernel.precision))
-    of_entries = rounding_of_eigenvalues(kernel)
+    largest_entry = float(xp.max(xp.abs(given.diagonal)))
+    # Ten roundings of every entry may move an eigenvalue that far.
+    of_entries = 10 * kernel.precision * kernel.n_samples * largest_entry
 
     # A factorization takes less time than eigenvalues.
     if kernel.n_samples <= FEW_SAMPLES:
@@ -383,25 +377,11 @@ def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:
             "negative eigenvalues: values, V = np.linalg.eigh(K), then "
             "(V * np.maximum(values, 0)) @ V.T"
         )
-    return _shifted(kernel)
-
-
-def rounding_of_eigenvalues(kernel: Standardized) -> float:
-    """Return how far ten roundings of every entry may move an eigenvalue."""
-    diagonal = kernel.standardization.diagonal
-    xp = namespace(diagonal)
-    largest_entry = float(xp.max(xp.abs(diagonal)))
-    return 10 * kernel.precision * kernel.n_samples * largest_entry
-
-
-def _shifted(kernel: Standardized) -> Standardized:
-    """Return a kernel with the multiple of the identity that makes it positive."""
     smallest, _, error = extreme_eigenvalues(kernel, converged=True)
     # A little more than the eigenvalue, which is itself known to its tolerance only.
     shift = (error - smallest) * (1 + 1e-6)
-    given = kernel.standardization
     means = given.row_means
     if means is not None:
         means = means + shift / kernel.n_samples
-    standardization = Standardization(given.diagonal + shift, means, shift=shift)
-    return Standardized(Shifted(kernel.kernel, shift), standardization)
+    repaired = Standardization(given.diagonal + shift, means, shift=shift)
+    return Standardized(kernel.kernel, repaired)

@@ -44,16 +44,12 @@ class OffDiagonalProducts:
         n = self.n_samples
         if n < FEWEST_SAMPLES:
             return np.zeros_like(self.products)
-        totals_of_pairs = np.outer(self.totals, self.totals)
-        totals = totals_of_pairs / ((n - 1) * (n - 2))
-        of_rows = 2 / (n - 2) * self.row_products
-        u = self.products + totals - of_rows
+        totals = np.outer(self.totals, self.totals) / ((n - 1) * (n - 2))
+        u = self.products + totals - 2 / (n - 2) * self.row_products
 
         # A kernel whose squared U-centered norm is below this share of its entries' is
         # a multiple of the identity, up to rounding.
-        rounding = 1e-12
-        squares = np.diag(self.products)
-        lost = np.diag(u) <= rounding * squares
+        lost = np.diag(u) <= 1e-12 * np.diag(self.products)
         u[lost, :] = u[:, lost] = 0.0
         return u / (n * (n - 3))
 
@@ -78,8 +74,7 @@ def among_compared(stack: Stack) -> Stack:
         return stack.held() or stack  # as most fits write them out in any case
     if "_compared" not in vars(stack):
         vars(stack)["_compared"] = stack.among(samples)
-    compared: Stack = vars(stack)["_compared"]
-    return compared
+    return vars(stack)["_compared"]
 
 
 # Pairs of a kernel and the positions of the compared samples among its own.
@@ -107,10 +102,8 @@ class Comparison:
             return self.first
         return self.first + self.second
 
-    @property
-    def n_samples(self) -> int:
-        """On how many samples they are compared."""
-        return self.products.n_samples
+    # On how many samples they are compared.
+    n_samples = property(lambda self: self.products.n_samples)
 
     def entries(self, indices: np.ndarray) -> Array:
         """Write the kernels out among some of these samples, (c, s, s)."""
@@ -168,17 +161,22 @@ def compare(stack: Stack) -> list[Comparison]:
         shared, in_first, in_second = np.intersect1d(
             first, second, assume_unique=True, return_indices=True
         )
-        if a is b:
-            some = compared_samples(len(shared))
-        else:
-            # Every kernel is read for each of the others, so fewer samples do.
-            some = draw(len(shared), SOME_COMPARED)
+        some = compared_samples(len(shared))
         members = [(inner[p], in_first[some]) for p in a]
         if a is not b:
+            # Every kernel is read for each of the others, so fewer samples do.
+            some = draw(len(shared), SOME_COMPARED)
+            members = [(inner[p], in_first[some]) for p in a]
             members += [(inner[p], in_second[some]) for p in b]
-        products = _products(members)
-        samples = numbers[shared[some]]
-        comparisons.append(Comparison(tuple(a), tuple(b), products, members, samples))
+        comparisons.append(
+            Comparison(
+                tuple(a),
+                tuple(b),
+                _products(members),
+                members,
+                numbers[shared[some]],
+            )
+        )
     return comparisons
 
 

@@ -13,13 +13,13 @@ from mkclust.linalg import (
     is_foreign,
     is_on_accelerator,
     namespace,
+    one_thread_if_small,
     precision_of,
     ranges,
     select,
     to_device,
     to_host,
 )
-from mkclust.linalg.threads import one_thread_if_small
 from mkclust.types import Array, Float
 
 # From this many distances on, several threads are faster than one.
@@ -39,8 +39,7 @@ def normalize_rows(rows: Array) -> Array:
     # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is
     # rounding.
     is_zero = lengths <= 1e-15
-    divisors = xp.where(is_zero, 1.0, lengths)
-    return xp.where(is_zero, 0.0, rows) / divisors
+    return xp.where(is_zero, 0.0, rows) / xp.where(is_zero, 1.0, lengths)
 
 
 def compared_rows(rows: Array, root: Float | None = None) -> Array:
@@ -84,8 +83,7 @@ def discretize(
     sample = rows
     if n > all_rows:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
-        most = 2**31 - 1
-        seed = check_random_state(random_state).randint(most)
+        seed = check_random_state(random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         drawn = rng.choice(n, all_rows // 2, replace=False)
         sample = select(rows, np.sort(drawn))
@@ -111,7 +109,10 @@ def discretize(
 
 
 def _centers_on_host(
-    sample: Any, n_clusters: int, init: Any, options: dict[str, Any]
+    sample: Any,
+    n_clusters: int,
+    init: Any,
+    options: dict[str, Any],
 ) -> Float:
     """Return the centers of scikit-learn's k-means, (k, d)."""
     middle = sample.mean(axis=0)
@@ -131,7 +132,10 @@ def _centers_on_host(
 
 
 def _k_means_on_host(
-    rows: Array, n_clusters: int, init: Any, options: dict[str, Any]
+    rows: Array,
+    n_clusters: int,
+    init: Any,
+    options: dict[str, Any],
 ) -> Any:
     """Return scikit-learn's k-means, fitted to rows around zero."""
     if init != "k-means++":
@@ -142,16 +146,11 @@ def _k_means_on_host(
     starts = first_centers(rows, n_clusters, rng, options["n_init"])
 
     # A start goes on to equal rows only if no others are left: then there are fewer
-    # clusters.
-    distances = squareform(pdist(starts[0], "sqeuclidean"))
-
-    # Squared distances between unit rows below this number of roundings may be those of
+    # clusters. Squared distances between unit rows below 16 roundings may be those of
     # equal rows.
-    n_roundings = 16
-    limit = n_roundings * np.finfo(rows.dtype).eps
-    are_close = np.triu(distances <= limit, 1)
-    is_repeated = are_close.any(axis=0)
-    n_found = n_clusters - int(is_repeated.sum())
+    distances = squareform(pdist(starts[0], "sqeuclidean"))
+    are_close = np.triu(distances <= 16 * np.finfo(rows.dtype).eps, 1)
+    n_found = n_clusters - int(are_close.any(axis=0).sum())
     following = iter(starts[:, :n_found])
 
     found = KMeans(n_found, init=lambda *_, **__: next(following), **options).fit(rows)
@@ -167,10 +166,7 @@ def assign(rows: Array, centers: Float, root: Float | None = None) -> Array:
         centers = to_device(centers, rows, precision_of(rows))
     lengths = xp.sum(centers**2, axis=1)
     labels = [np.empty(0, np.intp)]
-
-    # Rows whose distances to the centers are computed together.
-    block_rows = 1 << 16
-    for part in ranges(rows.shape[0], block_rows):
+    for part in ranges(rows.shape[0], 1 << 16):
         # Less the squared length of the row, the same for all centers.
         part_rows = compared_rows(rows[part, :], root)
         distances = lengths - 2 * part_rows @ centers.T
@@ -190,20 +186,19 @@ def count_members(labels: np.ndarray, n_clusters: int) -> Float:
     From labels of shape (s, n), -1 for none, to zeros and ones of shape (n, s *
     n_clusters).
     """
-    clusters = np.arange(n_clusters)
-    members = labels.T[:, :, None] == clusters
-    n_columns = labels.shape[1]
-    return members.reshape(n_columns, -1).astype(np.float64)
+    members = labels.T[:, :, None] == np.arange(n_clusters)
+    return members.reshape(labels.shape[1], -1).astype(np.float64)
 
 
 def count_clusters(labels: Array) -> int:
     """Return how many clusters have samples, given labels, -1 for none."""
-    different = np.asarray(np.unique(labels))
-    return int(np.sum(different >= 0))
+    return int(np.sum(np.unique(labels) >= 0))
 
 
 def order_by_size(
-    labels: Array, n_clusters: int, mass: Float | None = None
+    labels: Array,
+    n_clusters: int,
+    mass: Float | None = None,
 ) -> np.ndarray:
     """Return the clusters by falling size, those of one size by mass and first row."""
     clusters, first, sizes = np.unique(labels, return_index=True, return_counts=True)
@@ -220,7 +215,11 @@ def order_by_size(
 
 
 def k_means(
-    rows: Array, n_clusters: int, *, n_init: int, random_state: int | None
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_init: int,
+    random_state: int | None,
 ) -> Float:
     """Return the centers of the best of several starts by Lloyd's algorithm, (k, d).
 
@@ -267,37 +266,34 @@ def lloyd(rows: Array, centers: Array) -> tuple[Array, Array]:
         labels = xp.argmin(distances, axis=1)[:, None, :]
         members = astype(labels == clusters, precision_of(rows))  # (s, k, n)
         sizes = xp.sum(members, axis=2)[:, :, None]
-        divisors = xp.where(sizes > 0, sizes, 1.0)
-        means = (members @ rows) / divisors
+        means = (members @ rows) / xp.where(sizes > 0, sizes, 1.0)
         means = xp.where(sizes > 0, means, centers)
-        shifts = xp.sum((means - centers) ** 2, axis=(1, 2))
-        shift = float(xp.max(shifts))
+        shift = float(xp.max(xp.sum((means - centers) ** 2, axis=(1, 2))))
         centers = means
     return centers, distances
 
 
 def first_centers(
-    rows: Array, k: int, rng: np.random.RandomState, n_starts: int
+    rows: Array,
+    k: int,
+    rng: np.random.RandomState,
+    n_starts: int,
 ) -> Array:
     """Return the first centers of starts, (s, k, d), by greedy k-means++."""
     xp = namespace(rows)
     n = rows.shape[0]
     n_trials = 2 + int(np.log(k))
-    n_numbers = 1 + (k - 1) * n_trials
-    uniform = rng.random_sample((n_starts, n_numbers))
-    drawn = np.minimum(uniform[:, 0] * n, n - 1)
-    first = drawn.astype(np.int64)
+    uniform = rng.random_sample((n_starts, 1 + (k - 1) * n_trials))
+    first = np.minimum(uniform[:, 0] * n, n - 1).astype(np.int64)
     chosen = [select(rows, first)]
     # In one transfer, (k - 1, trials, s).
     later = uniform[:, 1:].reshape(n_starts, k - 1, n_trials)
-    uniform = later.transpose(1, 2, 0)
-    levels = to_device(uniform, rows)
+    levels = to_device(later.transpose(1, 2, 0), rows)
 
     numbers = xp.arange(n_starts, device=device(rows))
     points = _with_lengths(rows)
     # To the nearest center, (s, n).
-    first_center = chosen[0][None, :, :]
-    nearest = _distances(points, first_center)[0, :, :]
+    nearest = _distances(points, chosen[0][None, :, :])[0, :, :]
     for step in range(k - 1):
         nearest = xp.where(nearest > 0, nearest, 0.0)  # so that sums rise
         trials = _rows_at_levels(nearest, levels[step, :, :], numbers)
@@ -318,18 +314,14 @@ def _rows_at_levels(nearest: Array, levels: Array, numbers: Array) -> Array:
     xp = namespace(nearest)
     n_starts, n = nearest.shape
     heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
-    largest = heights[:, -1:]
-    totals = xp.where(largest > 0, largest, 1.0)
+    totals = xp.where(heights[:, -1:] > 0, heights[:, -1:], 1.0)
     # The first row that reaches each level, in one search over all starts.
     offsets = astype(numbers, "float64")
-    ordered = heights / totals + offsets[:, None]
-    shares = xp.reshape(ordered, (-1,))
+    shares = xp.reshape(heights / totals + offsets[:, None], (-1,))
     wanted = xp.reshape(levels + offsets, (-1,))
-    reached = xp.searchsorted(shares, wanted)
-    by_start = xp.reshape(reached, (-1, n_starts))
-    reached = by_start - n * numbers
-    inside = xp.where(reached < n, reached, n - 1)
-    return xp.reshape(inside, (-1,))
+    reached = xp.reshape(xp.searchsorted(shares, wanted), (-1, n_starts))
+    reached = reached - n * numbers
+    return xp.reshape(xp.where(reached < n, reached, n - 1), (-1,))
 
 
 def _with_lengths(rows: Array) -> Array:
@@ -343,10 +335,7 @@ def _distances(points: Array, centers: Array) -> Array:
     """Return squared distances from centers, (s, k, d), to points, (s, k, n)."""
     xp = namespace(centers)
     s, k, d = centers.shape
-    squares = xp.sum(centers * centers, axis=2)
-    lengths = squares[:, :, None]
+    lengths = xp.sum(centers * centers, axis=2)[:, :, None]
     # |c|^2 - 2 c x + |x|^2.
     factors = xp.concat([-2 * centers, 0 * lengths + 1, lengths], axis=2)
-    flat = xp.reshape(factors, (s * k, d + 2))
-    distances = flat @ points
-    return xp.reshape(distances, (s, k, -1))
+    return xp.reshape(xp.reshape(factors, (s * k, d + 2)) @ points, (s, k, -1))

@@ -19,10 +19,10 @@ from mkclust.linalg import (
     namespace,
     precision_of,
     ranges,
+    spread_rows,
     to_device,
     zeros,
 )
-from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.compare import draw
 from mkclust.stack.observed import FillRule, rescaling
 from mkclust.types import Array, Float
@@ -71,10 +71,9 @@ class Features:
         """Say in a line per view what is done to rows, and what maps them."""
         lines = []
         for name, map_ in zip(names, self.maps, strict=True):
-            if isinstance(map_, PreparedMap):
-                lines.append(f"{name}: {map_.preparation}; {type(map_.map_).__name__}")
-            else:
-                lines.append(f"{name}: rows as they are; {type(map_).__name__}")
+            rows = getattr(map_, "preparation", "rows as they are")
+            own = getattr(map_, "map_", map_)
+            lines.append(f"{name}: {rows}; {type(own).__name__}")
         return lines
 
     def of(self, block: Block) -> list[Array]:
@@ -88,10 +87,8 @@ class Features:
                 features[p] = spread_rows(features[p], rows, block.n_rows, 0.0)
         if self.fill == "zero":
             return features
-        observed = block.observed
-        if self.active is not None:
-            observed = observed[:, list(self.active)]
-        scale = rescaling(observed)
+        active = slice(None) if self.active is None else list(self.active)
+        scale = rescaling(block.observed[:, active])
         # The other views stay as they are for samples that only they have.
         scale[scale == 0] = 1
         return [F * to_device(scale, F, precision_of(F))[:, None] for F in features]
@@ -106,23 +103,17 @@ class Features:
                 continue
             F = _transform(self.maps[p], rows)
             if self.means is not None:
-                means = to_device(self.means[p], F, precision_of(F))
-                F = F - means
+                F = F - to_device(self.means[p], F, precision_of(F))
             if self.floors is not None:
-                scale = _unit_scale(F, self.floors[p])
-                F = F * scale[:, None]
+                F = F * _unit_scale(F, self.floors[p])[:, None]
             features.append(F)
         return features
 
     def parts(self, block: Block, start: int) -> Iterator[tuple[Block, int]]:
         """Yield parts of a block with features of some MB, and their first samples."""
-        like = next(iter(block.values()))
-        n_bytes = device_bytes(like) or 4 * 2**20
-
-        # The features of at least this many samples are computed together.
-        fewest_rows = 256
-        row_bytes = 8 * sum(self.widths)
-        height = max(fewest_rows, n_bytes // row_bytes)
+        n_bytes = device_bytes(next(iter(block.values()))) or 4 * 2**20
+        # The features of at least 256 samples are computed together.
+        height = max(256, n_bytes // (8 * sum(self.widths)))
         for rows in ranges(block.n_rows, height):
             yield block.part(rows), start + rows.start
 
@@ -154,14 +145,11 @@ def learn_maps(
     learn_preparations: Preparer | None = None,
 ) -> Features:
     """Return a feature map per view, learned from some samples, not standardized."""
-    n_landmarks = n_components(approximation)
+    most_landmarks = max([1, *n_components(approximation)])
     # If all samples were landmarks, nothing would seem to be missed.
-    counts = (10 * n for n in n_landmarks)
-    count = max([FIT_SAMPLES, *counts])
-    if fit_samples is not None:
-        count = fit_samples
+    count = fit_samples or max(FIT_SAMPLES, 10 * most_landmarks)
     count = min(count, blocks.n_samples)
-    sample = draw_rows(blocks, count, fewest=max([1, *n_landmarks]))
+    sample = draw_rows(blocks, count, fewest=most_landmarks)
     preparations: Mapping[str, Any] = {}
     if learn_preparations is not None:
         preparations = learn_preparations(sample)
@@ -176,8 +164,8 @@ def learn_maps(
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         # The seed of a view is the same whichever other views there are.
-        words = [seed, crc32(name.encode())]
-        own = np.random.SeedSequence(words).generate_state(1)[0]
+        sequence = np.random.SeedSequence([seed, crc32(name.encode())])
+        own = sequence.generate_state(1)[0]
         map_.set_params(**dict.fromkeys(unset, int(own)))
         try:
             first = _transform(map_, rows[:1, :], learned_from=rows)
@@ -199,7 +187,11 @@ def learn_maps(
 
 
 def draw_rows(
-    blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0
+    blocks: Blocks,
+    count: int,
+    *,
+    fewest: int = 1,
+    seed: int = 0,
 ) -> dict[str, Array]:
     """Return finite rows of every view: those that it has of samples drawn from all.
 
@@ -210,20 +202,15 @@ def draw_rows(
     block = blocks.take(numbers)
     check_finite(block, numbers)
     found = dict(block)
-    enough = max(fewest, 0.1 * count)
-    few = min(len(numbers), enough)
-    scarce = [name for name, rows in found.items() if rows.shape[0] < few]
-    if len(numbers) == blocks.n_samples:
-        scarce = []  # these are all that they have
-    for name in scarce:
-        place = blocks.names.index(name)
-        own = np.flatnonzero(blocks.observed[:, place])
-        own = own[draw(len(own), count, seed)]
-        block = blocks.take(own)
-        check_finite(block, own)
-        found[name] = block[name]
-    for name, rows in found.items():
-        if not rows.shape[0]:
+    few = min(len(numbers), max(fewest, 0.1 * count))
+    for place, (name, rows) in enumerate(block.items()):
+        if rows.shape[0] < few and len(numbers) < blocks.n_samples:
+            own = np.flatnonzero(blocks.observed[:, place])
+            own = own[draw(len(own), count, seed)]
+            more = blocks.take(own)
+            check_finite(more, own)
+            found[name] = more[name]
+        if not found[name].shape[0]:
             raise ValueError(
                 f"View {name!r} has no sample: all of its rows are NaN; leave it out."
             )
@@ -239,12 +226,12 @@ def seeds_of(map_: Any) -> list[str]:
 
 def n_components(map_: Any) -> list[int]:
     """Return the numbers of features that a map, or steps of a pipeline, shall make."""
-    values = [
-        v
-        for name, v in map_.get_params().items()
+    return [
+        int(value)
+        for name, value in map_.get_params().items()
         if name.split("__")[-1] == "n_components"
+        and isinstance(value, int | np.integer)
     ]
-    return [int(value) for value in values if isinstance(value, int | np.integer)]
 
 
 def trace_error(map_: Any, rows: Array, F: Array) -> float:
@@ -255,10 +242,9 @@ def trace_error(map_: Any, rows: Array, F: Array) -> float:
         return float("nan")
     lengths = map_.self_similarity(rows)
     trace = float(namespace(lengths).sum(lengths))
-    if trace:
-        captured = float(namespace(F).sum(squared_norms(F)))
-        return 1 - captured / trace
-    return 0.0
+    if not trace:
+        return 0.0
+    return 1 - float(namespace(F).sum(squared_norms(F))) / trace
 
 
 def _transform(map_: Any, rows: Array, learned_from: Array | None = None) -> Array:
@@ -291,8 +277,7 @@ def _unit_scale(F: Array, floor: float) -> Array:
     xp = namespace(F)
     squared = squared_norms(F)
     is_long = squared > floor
-    positive = xp.where(is_long, squared, 1.0)
-    scale = xp.where(is_long, 1 / xp.sqrt(positive), 0.0)
+    scale = xp.where(is_long, 1 / xp.sqrt(xp.where(is_long, squared, 1.0)), 0.0)
     # Features too large to square must not be scaled to zero.
     known = xp.where(xp.isfinite(squared), scale, np.nan)
     return xp.astype(known, F.dtype)

@@ -22,14 +22,15 @@ from mkclust.data.blocks import Block, Blocks, add, check_finite
 from mkclust.data.dask import DaskBlocks
 from mkclust.linalg import (
     astype,
+    available_bytes,
     free_bytes,
     hstack,
     namespace,
     precision_of,
+    require_memory,
     to_device,
     to_host,
 )
-from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack.checks import nothing_left
 from mkclust.stack.compare import compared_samples, draw
 from mkclust.stack.discretize import count_members
@@ -81,14 +82,11 @@ class SampleFeatures:
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates, in one pass."""
-        widths = (V.shape[1] for V in vectors)
-        ends = np.cumsum([0, *widths]).tolist()
-        columns = [to_host(V) for V in vectors]
-        matrix = self.coordinate_map @ np.hstack(columns)
+        ends = np.cumsum([0, *(V.shape[1] for V in vectors)]).tolist()
+        matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
         training = self.training  # all that workers need of this object
         lifted = self.blocks.map(lambda block, _: training.project(block, matrix))
-        parts = (lifted[:, a:b] for a, b in pairwise(ends))
-        return tuple(parts)
+        return tuple(lifted[:, a:b] for a, b in pairwise(ends))
 
     def sum_clusters(self, labels: np.ndarray, n_clusters: int) -> Float:
         """Return sums of coordinates over clusters, (n_coordinates, s * n_clusters).
@@ -138,12 +136,9 @@ class SampleFeatures:
             return drawn
         few = 256
         added = [drawn]
-        views = range(self.observed.shape[1])
-        for p, q in combinations_with_replacement(views, 2):
-            has_first = self.observed[:, p]
-            have = has_first & self.observed[:, q]
-            if have[drawn].sum() < few:
-                common = np.flatnonzero(have)
+        for first, second in combinations_with_replacement(self.observed.T, 2):
+            common = np.flatnonzero(first & second)
+            if np.isin(drawn, common).sum() < few:
                 added.append(common[draw(len(common), few)])
         return np.unique(np.concatenate(added))
 
@@ -176,12 +171,9 @@ def compress(
     n_columns = sum(raw.widths)
     require_products(n_columns, len(raw.maps), "pass a feature map with fewer columns")
     # Traces of kernels and of their features are compared on some samples.
-    most = min(fit_samples or 2_000, 2_000)
-    sample = draw_rows(blocks, most, seed=1)
+    sample = draw_rows(blocks, min(fit_samples or 2_000, 2_000), seed=1)
     drawn = raw.of_observed(sample)
-    errors = []
-    for map_, rows, F in zip(raw.maps, sample.values(), drawn, strict=True):
-        errors.append(trace_error(map_, rows, F))
+    errors = list(map(trace_error, raw.maps, sample.values(), drawn))
 
     used = raw
     if keep is None:
@@ -195,7 +187,10 @@ def compress(
         used = replace(raw, maps=same)
 
     # Sums of squares lose their digits far from the mean; that of the sample is near.
-    origins = [to_host(_column_sums(F)) / F.shape[0] for F in drawn]
+    origins = [
+        to_host(namespace(F).sum(astype(F, "float64"), axis=0)) / F.shape[0]
+        for F in drawn
+    ]
     means, floors = _means_and_floors(
         blocks, replace(used, means=origins), raw.maps, center, are_views=used is raw
     )
@@ -224,8 +219,7 @@ def _is_small(F: Array, n_entries: int) -> bool:
     free = free_bytes(F)
     if free is None:
         free = available_bytes() or 0
-    entry_bytes = np.dtype(precision_of(F)).itemsize
-    return n_entries * entry_bytes <= free / 8
+    return n_entries * np.dtype(precision_of(F)).itemsize <= free / 8
 
 
 def _means_and_floors(
@@ -240,16 +234,17 @@ def _means_and_floors(
     sum_block = partial(_sum_block, shifted=shifted, are_views=are_views)
     *sums, squares, counts = map(to_host, blocks.total(sum_block))
     origins: Any = shifted.means
-    means = []
-    floors = []
-    for p, name in enumerate(blocks.names):
-        where = f"View {name!r}: {type(maps[p]).__name__}"
-        shift = sums[p] / counts[p]
-        square = float(squares[p] / counts[p])
-        mean, floor = _center(origins[p], shift, square, center, where)
-        means.append(mean)
-        floors.append(floor)
-    return means, floors
+    found = [
+        _center(
+            origins[p],
+            sums[p] / counts[p],
+            float(squares[p] / counts[p]),
+            center,
+            f"View {name!r}: {type(maps[p]).__name__}",
+        )
+        for p, name in enumerate(blocks.names)
+    ]
+    return [mean for mean, _ in found], [floor for _, floor in found]
 
 
 def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
@@ -272,7 +267,9 @@ def with_active_views(stack: Stack, active: Sequence[int]) -> Stack:
 
 
 def _compressed(
-    blocks: Blocks, training: Features, n_clusters: int
+    blocks: Blocks,
+    training: Features,
+    n_clusters: int,
 ) -> tuple[tuple[DenseKernel, ...], Float]:
     """Return the kernels of views in coordinates, and the map to these."""
     ends = np.cumsum([0, *training.widths]).tolist()
@@ -291,7 +288,11 @@ def _compressed(
 
 
 def _center(
-    origin: Float, shift: Float, square: float, center: bool, where: str
+    origin: Float,
+    shift: Float,
+    square: float,
+    center: bool,
+    where: str,
 ) -> tuple[Float, float]:
     """Return the mean of a view's features, and the squared length of rounding."""
     if not np.isfinite(square):
@@ -302,9 +303,7 @@ def _center(
     mean = origin + shift
     variance = square - float(shift @ shift)
     length = variance + float(mean @ mean)
-    left = length
-    if center:
-        left = variance
+    left = variance if center else length
     # A view whose features vary by less than this share of their squared length is
     # constant: roots of a singular kernel round to a hundredth of it.
     constant = 1e-17
@@ -317,8 +316,7 @@ def _center(
 
 def product_bytes(n_columns: int, n_views: int) -> int:
     """Return the bytes of products of features: two matrices per view, three more."""
-    n_matrices = 2 * n_views + 3
-    return n_matrices * 8 * n_columns**2
+    return (2 * n_views + 3) * 8 * n_columns**2
 
 
 def require_products(n_columns: int, n_views: int, advice: str) -> None:
@@ -347,11 +345,10 @@ def _sum_block(block: Block, start: int, *, shifted: Features, are_views: bool) 
             check_finite(part, first)
         features = shifted.of_observed(part)
         xp = namespace(*features)
-        sums = [xp.sum(F * F, dtype=xp.float64) for F in features]
-        squares = xp.stack(sums)
-        heights = [float(F.shape[0]) for F in features]
-        counts = np.array(heights)
-        total = add(total, (*map(_column_sums, features), squares, counts))
+        sums = [xp.sum(F, axis=0, dtype=xp.float64) for F in features]
+        squares = xp.stack([xp.sum(F * F, dtype=xp.float64) for F in features])
+        counts = np.array([float(F.shape[0]) for F in features])
+        total = add(total, (*sums, squares, counts))
     return total
 
 
@@ -366,7 +363,12 @@ def _multiply_block(block: Block, start: int, *, training: Features) -> Array:
 
 
 def _sum_clusters(
-    block: Block, start: int, *, training: Features, labels: np.ndarray, n_clusters: int
+    block: Block,
+    start: int,
+    *,
+    training: Features,
+    labels: np.ndarray,
+    n_clusters: int,
 ) -> Array:
     """Return the sums of a block's features over the clusters of several partitions."""
     total = None
@@ -379,22 +381,14 @@ def _sum_clusters(
     return total
 
 
-def _column_sums(F: Array) -> Array:
-    """Return the sums of columns, in float64."""
-    xp = namespace(F)
-    return xp.sum(F, axis=0, dtype=xp.float64)
-
-
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and its inverse without dependent columns."""
     # Each view is measured in its own unit, or the columns of a small one would be
     # lost.
-    blocks = [gram.diagonal()[a:b].max() for a, b in pairwise(ends)]
-    largest = np.array(blocks)
+    largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # The largest columns of all views would be equal, and rounding must not choose
     # among them.
-    factors = 1 + 0.01 * np.arange(len(largest))
-    distinct = np.sqrt(largest) * factors
+    distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
     units = np.repeat(distinct, np.diff(ends))
     # Smaller directions are rounding.
     upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=1e-13)

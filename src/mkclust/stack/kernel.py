@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import (
+    ENTRIES_PER_THREAD,
     astype,
-    device,
     empty,
+    in_threads,
     is_foreign,
     is_on_accelerator,
     is_sparse,
@@ -22,7 +23,6 @@ from mkclust.linalg import (
     select,
     to_host,
 )
-from mkclust.linalg.threads import ENTRIES_PER_THREAD, in_threads
 from mkclust.types import Array, Float
 
 # How entries are held; of several kernels together, as the first of these that one of
@@ -214,30 +214,6 @@ class Wrapped(Kernel):
 
 
 @dataclass(frozen=True)
-class Shifted(Wrapped):
-    """K + c I: a repaired kernel."""
-
-    kernel: Kernel
-    shift: float
-
-    def after(self, Y: Array, V: Array) -> Array:
-        """Add the multiple of the vectors."""
-        return Y + self.shift * V
-
-    def rows(self, index: Any) -> Array:
-        """Return rows, (s, n), with the shift on the diagonal."""
-        part = self.kernel.rows(index)
-        xp = namespace(part)
-        everyone = xp.arange(self.n_samples, device=device(part))
-        chosen = select(everyone, index)
-        same = chosen[:, None] == everyone[None, :]
-        return part + self.shift * xp.astype(same, xp.float64)
-
-    def diagonal(self) -> Array:
-        return self.kernel.diagonal() + self.shift
-
-
-@dataclass(frozen=True)
 class Mix(Kernel):
     """``sum_p c_p K_p``, not written out: a product takes those of all its kernels."""
 
@@ -278,48 +254,31 @@ def multiply(kernels: Sequence[Kernel], columns: Sequence[Array]) -> list[Array]
 
     Kernels that are computed by one source take one pass over it together.
     """
-    pairs = zip(kernels, columns, strict=True)
-    unwrapped = [_unwrap(K, V) for K, V in pairs]
-    results: list[Any] = [None] * len(kernels)
-    sources: dict[int, Any] = {}
-    wanted: dict[int, list[int]] = {}  # the numbers of the kernels of each source
-    for p, each in enumerate(unwrapped):
-        if isinstance(each.kernel, Computed):
-            source = each.kernel.source
-            sources[id(source)] = source
-            wanted.setdefault(id(source), []).append(p)
+    within: list[Any] = list(kernels)
+    thin = list(columns)
+    wrappers: list[tuple[int, Wrapped, Array]] = []  # of kernels by their numbers
+    sources: dict[int, list[int]] = {}  # the numbers of the kernels of each source
+    results: list[Any] = [None] * len(within)
+    for p, kernel in enumerate(kernels):
+        while isinstance(kernel, Wrapped):
+            wrappers.append((p, kernel, thin[p]))
+            thin[p] = kernel.before(thin[p])
+            kernel = kernel.kernel
+        within[p] = kernel
+        if isinstance(kernel, Computed):
+            sources.setdefault(id(kernel.source), []).append(p)
         else:
-            results[p] = each.kernel @ each.columns
+            results[p] = kernel @ thin[p]
 
-    for key, numbers in wanted.items():
-        own: list[Any] = [unwrapped[p] for p in numbers]
-        products = sources[key].products([(K.kernel.index, K.columns) for K in own])
+    for numbers in sources.values():
+        source = within[numbers[0]].source
+        products = source.products([(within[p].index, thin[p]) for p in numbers])
         for p, product in zip(numbers, products, strict=True):
             results[p] = product
 
-    for p, each in enumerate(unwrapped):
-        for wrapper, V in reversed(each.wrappers):
-            results[p] = wrapper.after(results[p], V)
+    for p, wrapper, V in reversed(wrappers):
+        results[p] = wrapper.after(results[p], V)
     return results
-
-
-class _Unwrapped(NamedTuple):
-    """A kernel within its wrappers, and what it is multiplied with."""
-
-    kernel: Kernel
-    columns: Array
-    # From the outermost on, with what each of them is multiplied with.
-    wrappers: list[tuple[Wrapped, Array]]
-
-
-def _unwrap(kernel: Kernel, V: Array) -> _Unwrapped:
-    """Return the kernel within its wrappers."""
-    wrappers = []
-    while isinstance(kernel, Wrapped):
-        wrappers.append((kernel, V))
-        V = kernel.before(V)
-        kernel = kernel.kernel
-    return _Unwrapped(kernel, V, wrappers)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.linalg import (
-    arrays_to_host,
+    Stored,
     namespace,
     precision_of,
     select,
+    spread_rows,
     to_device,
     to_host,
 )
-from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array, Float
 
@@ -31,14 +31,11 @@ FillRule = Literal["zero", "rescale"]
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(Stored):
     """Missing samples as combinations: column j of ``left @ right^T`` is sample j."""
 
     left: Array  # over the observed samples, (n_observed, r)
     right: Array  # over all samples, (n_samples, r); zero on the observed ones
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def to_device_of(self, V: Array) -> tuple[Array, Array]:
         """Return both sides on the device of vectors, in their number type."""
@@ -49,7 +46,7 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class SampleMap:
+class SampleMap(Stored):
     r"""The map E from vectors over all samples to vectors over the samples of a kernel.
 
     .. math:: E = (S + L R^\top)\, \mathrm{diag}(s)
@@ -108,10 +105,6 @@ class SampleMap:
             return V
         scale = to_device(self.scale, Y, precision_of(Y))
         return V * scale[:, None]
-
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("samples", "n_samples", "scale", "fill")
-        return {name: arrays_to_host(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -188,7 +181,8 @@ def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
 
 
 def with_maps(
-    kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]
+    kernels: Sequence[Kernel],
+    maps: Sequence[SampleMap | None],
 ) -> tuple[Kernel, ...]:
     """Return kernels with other maps; a kernel without one stays as it is."""
     changed = []
@@ -212,17 +206,14 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     scale = rescaling(observed, is_active)
     # The other kernels stay as they are for samples that only they have.
     scale[scale == 0] = 1
+    maps = maps_of(kernels)
     # Kernels that share a map share the new one.
-    scaled: dict[int, SampleMap] = {}
-    maps: list[SampleMap | None] = []
-    for old in maps_of(kernels):
-        if old is None or old.scale is None:
-            maps.append(None)
-            continue
-        if id(old) not in scaled:
-            scaled[id(old)] = replace(old, scale=scale)
-        maps.append(scaled[id(old)])
-    return with_maps(kernels, maps)
+    scaled = {
+        id(old): replace(old, scale=scale)
+        for old in maps
+        if old is not None and old.scale is not None
+    }
+    return with_maps(kernels, [scaled.get(id(old)) for old in maps])
 
 
 def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
@@ -236,11 +227,5 @@ def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
     if counted is not None:
         observed = observed[:, counted]
     counts = observed.sum(axis=1)
-    zeros = np.zeros(len(counts))
-    ratios = np.divide(
-        observed.shape[1],
-        counts,
-        out=zeros,
-        where=counts > 0,
-    )
+    ratios = np.where(counts > 0, observed.shape[1] / np.maximum(counts, 1), 0.0)
     return np.sqrt(ratios)

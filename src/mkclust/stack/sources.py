@@ -41,7 +41,7 @@ class Source:
     overrides the rest if it has a cheaper way.
     """
 
-    n_kernels: int  # m
+    n_kernels: Any  # m
     n_samples: int  # n
     dtype: Any  # number type of the rows, as their library names it
     like: Any = None  # an array beside the rows; None for NumPy
@@ -59,7 +59,10 @@ class Source:
         return None
 
     def entries(
-        self, index: int, rows: np.ndarray, columns: np.ndarray
+        self,
+        index: int,
+        rows: np.ndarray,
+        columns: np.ndarray,
     ) -> Array | None:
         """Return entries by rising numbers, if that takes no whole rows."""
         return None
@@ -213,7 +216,9 @@ class MatrixRows(Source):
 
 
 def examine_rows(
-    source: Source, labels: Sequence[str], validate: bool
+    source: Source,
+    labels: Sequence[str],
+    validate: bool,
 ) -> tuple[Array, Array, Float]:
     """Return row sums and self-similarities, (m, n), and largest entries, (m,).
 
@@ -228,16 +233,61 @@ def examine_rows(
             diagonals = to_device(known, like, "float64")
             sums = to_device(sums, like, "float64")
             return sums, diagonals, np.zeros(source.n_kernels)
-    examination = _Examination(source, labels)
+    m = source.n_kernels
+    n = source.n_samples
+    like = source.like
+    xp = namespace(like)
+    diagonals = zeros((m, n), like)
+    if known is not None:
+        diagonals = to_device(known, like, "float64")
+    sums = zeros((m, n), like)
+    column_sums = zeros((m, n), like)
+    largest = np.zeros(m)
+    # The product with a random vector, less that of the transpose. No entry of the
+    # vector is small, so that no entry of a kernel escapes it.
+    differences = zeros((m, n), like)
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], n)
+    probe = to_device(rng.uniform(0.5, 1.5, n) * signs, like)
     for rows, blocks in source.blocks():
-        examination.add_sums(rows, blocks)
-        if validate:
-            examination.add_differences(rows, blocks)
+        for p, block in enumerate(blocks):
+            shape = tuple(block.shape)
+            if shape != (rows.stop - rows.start, n):
+                raise ValueError(
+                    f"{labels[p]}: rows {rows.start} to {rows.stop} of {n} columns "
+                    f"came in the shape {shape}: the source of the rows is at fault"
+                )
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums[p, rows] = xp.sum(block, axis=1, dtype=xp.float64)
+            if known is None:
+                diagonal = xp.linalg.diagonal(block, offset=rows.start)
+                diagonals[p, rows] = astype(diagonal, "float64")
+        # For all kernels at once, since this waits for a device.
+        if not xp.all(xp.isfinite(sums[:, rows])):
+            are_finite = np.isfinite(to_host(sums[:, rows])).all(axis=1)
+            bad = int(np.argmin(are_finite))
+            where = f", in rows {rows.start} to {rows.stop}"
+            raise nonfinite_error([blocks[bad]], labels[bad], where)
+        for p, block in enumerate(blocks if validate else ()):
+            # In float64, in which sums over many samples stay far more exact than the
+            # entries.
+            block = astype(block, "float64")
+            largest[p] = max(largest[p], float(xp.max(xp.abs(block))))
+            differences[p, rows] += block @ probe
+            differences[p, :] -= probe[rows] @ block
+            column_sums[p, :] += xp.sum(block, axis=0)
     if not validate:
-        return examination.sums, examination.diagonals, examination.largest
-    examination.refuse_asymmetric()
-    symmetric = (examination.sums + examination.column_sums) / 2
-    return symmetric, examination.diagonals, examination.largest
+        return sums, diagonals, largest
+    most = np.sqrt(rounding_of(source)) * largest
+    found = to_host(xp.max(xp.abs(differences), axis=1))
+    if np.any(found > most):
+        p = int(np.argmax(found > most))
+        raise ValueError(
+            f"{labels[p]} is not symmetric: its product with a random vector and that "
+            f"of its transpose differ by up to {found[p]:.3g} (largest entry "
+            f"{largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
+        )
+    return (sums + column_sums) / 2, diagonals, largest
 
 
 def _known_sums(source: Source) -> Array | None:
@@ -254,84 +304,6 @@ def _known_sums(source: Source) -> Array | None:
             return None
         products.append(product)
     return xp.concat(products, axis=1).T
-
-
-class _Examination:
-    """What is learned of kernels in one pass over their rows."""
-
-    def __init__(self, source: Source, labels: Sequence[str]):
-        m = source.n_kernels
-        n = source.n_samples
-        like = source.like
-        known = source.diagonal()
-        self.source = source
-        self.labels = labels
-        self.has_diagonals = known is not None
-        self.diagonals = zeros((m, n), like)
-        if self.has_diagonals:
-            self.diagonals = to_device(known, like, "float64")
-        self.sums = zeros((m, n), like)
-        self.column_sums = zeros((m, n), like)
-        self.largest = np.zeros(m)
-        # The product with a random vector, less that of the transpose. No entry of the
-        # vector is small, so that no entry of a kernel escapes it.
-        self.differences = zeros((m, n), like)
-        rng = np.random.default_rng(0)
-        signs = rng.choice([-1.0, 1.0], n)
-        probe = rng.uniform(0.5, 1.5, n) * signs
-        self.probe = to_device(probe, like)
-
-    def add_sums(self, rows: slice, blocks: Sequence[Array]) -> None:
-        """Take in sums and self-similarities of a block; raise if it is not sound."""
-        xp = namespace(self.source.like)
-        expected = (rows.stop - rows.start, self.source.n_samples)
-        for p, block in enumerate(blocks):
-            shape = tuple(block.shape)
-            if shape != expected:
-                raise ValueError(
-                    f"{self.labels[p]}: rows {rows.start} to {rows.stop} came in the "
-                    f"shape {shape}, expected {expected}: the source of the rows is at "
-                    "fault"
-                )
-            with np.errstate(invalid="ignore", over="ignore"):
-                self.sums[p, rows] = xp.sum(block, axis=1, dtype=xp.float64)
-            if not self.has_diagonals:
-                diagonal = xp.linalg.diagonal(block, offset=rows.start)
-                self.diagonals[p, rows] = astype(diagonal, "float64")
-        # For all kernels at once, since this waits for a device.
-        if not xp.all(xp.isfinite(self.sums[:, rows])):
-            are_finite = np.isfinite(to_host(self.sums[:, rows])).all(axis=1)
-            bad = int(np.flatnonzero(~are_finite)[0])
-            where = f", in rows {rows.start} to {rows.stop}"
-            raise nonfinite_error([blocks[bad]], self.labels[bad], where)
-
-    def add_differences(self, rows: slice, blocks: Sequence[Array]) -> None:
-        """Take in how much a block differs from its mirror image."""
-        xp = namespace(self.source.like)
-        for p, block in enumerate(blocks):
-            # In float64, in which sums over many samples stay far more exact than the
-            # entries.
-            block = astype(block, "float64")
-            largest = float(xp.max(xp.abs(block)))
-            self.largest[p] = max(self.largest[p], largest)
-            self.differences[p, rows] += block @ self.probe
-            self.differences[p, :] -= self.probe[rows] @ block
-            self.column_sums[p, :] += xp.sum(block, axis=0)
-
-    def refuse_asymmetric(self) -> None:
-        """Raise if a kernel is not symmetric."""
-        xp = namespace(self.source.like)
-        for p, label in enumerate(self.labels):
-            largest = xp.max(xp.abs(self.differences[p, :]))
-            difference = float(largest)
-            limit = np.sqrt(rounding_of(self.source)) * self.largest[p]
-            if difference > limit:
-                raise ValueError(
-                    f"{label} is not symmetric: its product with a random vector and "
-                    f"that of its transpose differ by up to {difference:.3g} (largest "
-                    f"entry {self.largest[p]:.3g}); if that is meant, pass (K + K.T) "
-                    "/ 2"
-                )
 
 
 def _listed(rows: Any) -> list[Array]:

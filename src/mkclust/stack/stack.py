@@ -1,25 +1,26 @@
 """Several kernels over the same samples: all that a solver may ask of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mkclust.linalg import (
+    FEW_SAMPLES,
     add_multiple,
     astype,
     empty,
+    fits,
     free_bytes,
     namespace,
     pair_ranges,
     precision_of,
     products_of_rows,
+    require_memory,
     to_device,
 )
-from mkclust.linalg.memory import fits, require_memory
-from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.stack.checks import learn_centering, learn_scale
 from mkclust.stack.kernel import DenseKernel, Kernel, Mix, multiply, row_blocks, written
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
@@ -92,7 +93,7 @@ class Stack:
             if repair is not None:
                 centered = repair(centered, each)
             if normalize:
-                centered = _scaled(centered, each)
+                centered = learn_scale(centered, each.label, each.observed)
             kernels.append(centered)
 
         if n_samples is not None:
@@ -109,9 +110,8 @@ class Stack:
     def in_memory(self) -> bool:
         """Whether a mix of the kernels is one matrix, with which products are cheap."""
         storage = Mix(np.ones(self.n_kernels), self.kernels).storage
-        if storage == "sparse":
-            return self.n_samples <= MOST_WRITTEN
-        return storage == "dense"
+        is_written = storage == "sparse" and self.n_samples <= MOST_WRITTEN
+        return storage == "dense" or is_written
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass."""
@@ -140,7 +140,9 @@ class Stack:
         return DenseKernel(write_mix(mix, precision))
 
     def among(
-        self, samples: np.ndarray | None = None, precision: str = "float64"
+        self,
+        samples: np.ndarray | None = None,
+        precision: str = "float64",
     ) -> "HeldStack":
         """Return the kernels of some samples, or of all, written out as one array."""
         n = self.n_samples
@@ -173,19 +175,18 @@ class Stack:
         """
         if make is None:
             make = self.n_samples <= MOST_WRITTEN
-        if "_held" not in vars(self) and make:
-            vars(self)["_held"] = self._written_out()
-        return vars(self).get("_held")
+        if make:
+            return self._written_out
+        return vars(self).get("_written_out")
 
+    @cached_property
     def _written_out(self) -> "HeldStack | None":
-        """Return the kernels written out, if that pays and fits."""
+        """The kernels written out, if that pays and fits."""
         n = self.n_samples
         if n <= FEW_SAMPLES and self.in_memory:
             return self.among()
-        n_matrices = self.n_kernels + 2
-        n_bytes = 4 * n_matrices * n**2
-        free = free_bytes(self.kernels[0].like)
-        if not fits(n_bytes, available=free):
+        n_bytes = 4 * (self.n_kernels + 2) * n**2
+        if not fits(n_bytes, available=free_bytes(self.kernels[0].like)):
             return None
         if not self.is_safe_in_single or fused_mixes(self.kernels) is not None:
             return None
@@ -196,9 +197,7 @@ class Stack:
         """Whether a mix is one matrix whose entries single precision can hold."""
         # Coefficients are squares, so entries need room on both sides.
         sizes = self.traces() / self.n_samples
-        are_safe = (sizes > 1e-8) & (sizes < 1e8)
-        is_safe = np.all(are_safe)
-        return bool(is_safe) and self.in_memory
+        return self.in_memory and bool(np.all((sizes > 1e-8) & (sizes < 1e8)))
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
@@ -211,9 +210,8 @@ class Stack:
 
     def traces(self) -> Float:
         """Return the traces of the kernels, (m,)."""
-        diagonals = [kernel.diagonal() for kernel in self.kernels]
-        sums = [float(namespace(each).sum(each)) for each in diagonals]
-        return np.array(sums)
+        diagonals = (kernel.diagonal() for kernel in self.kernels)
+        return np.array([float(namespace(each).sum(each)) for each in diagonals])
 
     def subset(self, indices: Sequence[int]) -> "Stack":
         """Return some of the kernels."""
@@ -273,13 +271,6 @@ class HeldStack(Stack):
         return DenseKernel(mixed)
 
 
-def _scaled(kernel: Standardized, raw: RawKernel) -> Standardized:
-    """Return a centered kernel, scaled to a unit diagonal."""
-    lengths = kernel.diagonal()
-    scale = learn_scale(lengths, kernel.kernel, raw.label, raw.observed)
-    return replace(kernel, standardization=replace(kernel.standardization, scale=scale))
-
-
 def _filled(
     kernels: Sequence[Kernel],
     observed: Sequence[Any],
@@ -290,16 +281,11 @@ def _filled(
     """Return kernels over all samples, of which some are missing from them."""
     # Kernels of one view, or given ones with the same samples, share their map.
     shared: dict[Any, SampleMap] = {}
-    scale = None
-    if fill == "rescale":
-        scale = np.ones(n_samples)
+    scale = np.ones(n_samples) if fill == "rescale" else None
     mapped: list[Kernel] = []
-    pairs = zip(kernels, observed, strict=True)
-    for p, (kernel, has) in enumerate(pairs):
-        key: Any = has.tobytes()
-        if views is not None:
-            key = (views[p], has.tobytes())
-        if key not in shared:
-            shared[key] = SampleMap(has, n_samples, scale)
-        mapped.append(Observed(kernel, shared[key]))
+    of_views = [None] * len(kernels) if views is None else views
+    for kernel, view, has in zip(kernels, of_views, observed, strict=True):
+        new = SampleMap(has, n_samples, scale)
+        own = shared.setdefault((view, has.tobytes()), new)
+        mapped.append(Observed(kernel, own))
     return list(with_active(mapped, range(len(mapped))))

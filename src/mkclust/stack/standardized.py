@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from mkclust.linalg import (
-    arrays_to_host,
+    Stored,
     astype,
+    device,
     empty,
     hstack,
     is_sparse,
@@ -17,15 +18,15 @@ from mkclust.linalg import (
     select,
     set_diagonal,
     to_device,
+    triton_module,
     zeros,
 )
-from mkclust.linalg.in_triton import triton_module
 from mkclust.stack.kernel import FEWEST_ROWS, DenseKernel, Kernel, Mix, Wrapped
 from mkclust.types import Array
 
 
 @dataclass(frozen=True)
-class Standardization:
+class Standardization(Stored):
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r
@@ -39,16 +40,12 @@ class Standardization:
     # row means.
     shift: float = 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("diagonal", "row_means", "scale", "shift")
-        return {name: arrays_to_host(getattr(self, name)) for name in names}
-
     def to_same_device(self, like: Array) -> "Standardization":
         """Return the same with arrays on the device of another one."""
         arrays = {
-            name: to_device(array, like)
-            for name, array in vars(self).items()
-            if name not in ("shift", "mean") and array is not None
+            name: to_device(getattr(self, name), like)
+            for name in ("diagonal", "row_means", "scale")
+            if getattr(self, name) is not None
         }
         return replace(self, **arrays)
 
@@ -68,17 +65,15 @@ class Standardization:
         """Return the self-similarities after centering, before scaling, (n,)."""
         if self.row_means is None:
             return self.diagonal
-        twice = 2 * self.row_means
-        return self.diagonal - twice + self.mean
+        return self.diagonal - 2 * self.row_means + self.mean
 
     def constant_self_similarity(self) -> float | None:
         """Return the self-similarity of all training samples, None if they differ."""
         xp = namespace(self.diagonal)
         first = float(self.diagonal[0])
         # A float32 kernel computes its unit diagonal to about 1e-6.
-        difference = xp.abs(self.diagonal - first)
-        shared = xp.all(difference <= 1e-6 * abs(first))
-        if shared:
+        is_shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
+        if is_shared:
             return first - self.shift
         return None
 
@@ -126,7 +121,11 @@ class Standardization:
         return rows * local._factors(self_similarity, means)[:, None]
 
     def rows(
-        self, cross: Array, self_similarity: Array | None, *, first: int | None = None
+        self,
+        cross: Array,
+        self_similarity: Array | None,
+        *,
+        first: int | None = None,
     ) -> Array:
         """Return standardized similarities of new to training samples, (n_new, n).
 
@@ -163,32 +162,31 @@ class Standardization:
         # it at zero.
         typical = float(xp.mean(xp.abs(self.centered_diagonal())))
         has_length = lengths > 1e-10 * typical
-        safe = xp.where(has_length, lengths, 1.0)
-        factors = 1 / xp.sqrt(safe)
+        factors = 1 / xp.sqrt(xp.where(has_length, lengths, 1.0))
         return xp.where(has_length, factors, 0.0)
 
 
 @dataclass(frozen=True)
 class Standardized(Wrapped):
-    """D C K C D: a kernel centered, then scaled, and not copied."""
+    """D C (K + c I) C D: a kernel repaired, centered, then scaled, and not copied."""
 
-    kernel: Kernel  # as given, or repaired
+    kernel: Kernel  # as given
     standardization: Standardization
 
     def before(self, V: Array) -> Array:
         """Return the scaled, then centered vectors."""
-        return self._centered(self._scaled(V))
+        V = self._scaled(V)
+        if self.standardization.row_means is None:
+            return V
+        return V - namespace(V).mean(V, axis=0)
 
     def after(self, Y: Array, V: Array) -> Array:
         """Return the centered, then scaled product."""
-        return self._scaled(self._centered(Y))
-
-    def _centered(self, V: Array) -> Array:
-        """Return vectors without their means, if the kernel is centered."""
-        is_centered = self.standardization.row_means is not None
-        if is_centered:
-            return V - namespace(V).mean(V, axis=0)
-        return V
+        if self.standardization.shift:
+            Y = Y + self.standardization.shift * self.before(V)
+        if self.standardization.row_means is not None:
+            Y = Y - namespace(Y).mean(Y, axis=0)
+        return self._scaled(Y)
 
     def _scaled(self, V: Array) -> Array:
         """Return vectors times the scale, if the kernel is scaled."""
@@ -210,6 +208,10 @@ class Standardized(Wrapped):
     def _standardize(self, part: Array, rows: Any, columns: Any) -> Array:
         """Return entries of the kernel as given, centered and scaled."""
         own = self.standardization
+        if own.shift:
+            everyone = namespace(part).arange(self.n_samples, device=device(part))
+            same = select(everyone, rows)[:, None] == select(everyone, columns)
+            part = part + own.shift * astype(same, "float64")
         if own.row_means is None:
             part = part + 0.0
         else:
@@ -224,10 +226,7 @@ class Standardized(Wrapped):
     def diagonal(self) -> Array:
         """Return the centered and scaled diagonal, (n,)."""
         lengths = self.standardization.centered_diagonal()
-        scale = self.standardization.scale
-        if scale is None:
-            return lengths
-        return lengths * scale**2
+        return self._scaled(self._scaled(lengths[:, None]))[:, 0]
 
 
 def fused_mixes(kernels: Sequence[Kernel]) -> Any:
@@ -236,18 +235,17 @@ def fused_mixes(kernels: Sequence[Kernel]) -> Any:
     They have to be contiguous matrices of one number type on an accelerator.
     """
     first = kernels[0].like
-    for kernel in kernels:
-        if not isinstance(kernel, Standardized):
-            return None
-        if not isinstance(kernel.kernel, DenseKernel):
-            return None
     module = triton_module("fused_mixes", first)
     if module is None:
         return None
-    fit_in = (K.like.dtype == first.dtype and K.like.is_contiguous() for K in kernels)
-    if all(fit_in):
-        return module
-    return None
+    for kernel in kernels:
+        if not isinstance(kernel, Standardized) or kernel.standardization.shift:
+            return None
+        if not isinstance(kernel.kernel, DenseKernel):
+            return None
+        if kernel.like.dtype != first.dtype or not kernel.like.is_contiguous():
+            return None
+    return module
 
 
 def write_mix(mix: Mix, precision: str) -> Array:
@@ -257,28 +255,16 @@ def write_mix(mix: Mix, precision: str) -> Array:
         return mix.dense(precision)
     like = mix.like
     n = mix.n_samples
-    matrices = []
-    means = []
-    scales = []
     kernels: Any = mix.kernels
-    for kernel in kernels:
+    means = zeros((len(kernels), n), like)
+    scales = zeros((len(kernels), n), like) + 1.0
+    for p, kernel in enumerate(kernels):
         own = kernel.standardization
-        matrices.append(kernel.kernel.matrix)
-        mean = zeros(n, like)
         if own.row_means is not None:
-            mean = own.row_means - own.mean / 2
-        means.append(mean)
-        scale = own.scale
-        if scale is None:
-            scale = zeros(n, like) + 1.0
-        scales.append(scale)
+            means[p, :] = own.row_means - own.mean / 2
+        if own.scale is not None:
+            scales[p, :] = own.scale
     out = empty((n, n), like, precision)
-    xp = namespace(like)
-    module.write_mix(
-        out,
-        matrices,
-        mix.coefficients,
-        xp.stack(scales),
-        xp.stack(means),
-    )
+    matrices = [kernel.kernel.matrix for kernel in kernels]
+    module.write_mix(out, matrices, mix.coefficients, scales, means)
     return out
