@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.agreements import Agreement, limit_text, p_text
+from mkclust.agreements import Agreement, p_text
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.stability import Stability
 from mkclust.fit import MultipleKernelClusterer
@@ -59,7 +59,7 @@ def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
         p_value = p_text(found.p_value, "= ")
         not_used.append(
             f"Not used: {printable(name)}: no clear agreement (p {p_value} with "
-            f"{printable(found.partner)}; the limit is {limit_text(found.limit)})."
+            f"{printable(found.partner)}; the limit is {found.limit:.1g})."
         )
     at_most = p_text(highest, "<= ")
     first = f"Used: {join_words(used)}, which agree with each other (p {at_most})."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.agreements.limits import p_text
+from mkclust.agreements import p_text
 from mkclust.explain.diagnose import Diagnosis
 from mkclust.explain.report.blocks import (
     Block,
