@@ -17,8 +17,7 @@ from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.fit.embedding import observed_part
 from mkclust.fit.from_features import FromFeatures
-from mkclust.fit.neighborhoods import NewSamples, kernel_blocks
-from mkclust.graph import MixAndViews
+from mkclust.fit.neighborhoods import MixAndViews, NewSamples, kernel_blocks
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest
 from mkclust.stack import Observed, Stack, Standardization
@@ -52,9 +51,7 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
         scale = unit_scale(how[p])
         if scale is None:
             continue
-        own = numbers
-        if block.rows is not None:
-            own = numbers[block.rows]
+        own = numbers if block.rows is None else numbers[block.rows]
         if isinstance(kernel, Observed):
             own = kernel.map.positions[own]
         scaled = block.entries * to_device(scale, block.entries)
@@ -80,11 +77,10 @@ def nearness_of_new(
     if model._covered is not None:
         n = len(model._covered)
     compared = mix_of_cosines(extension.standardizations, coefficients)
-    to_unit_length = list(extension.standardizations)
-    for p, how in enumerate(to_unit_length):
-        scale = unit_scale(how)
-        if scale is not None:
-            to_unit_length[p] = replace(how, scale=scale)
+    scales = [(how, unit_scale(how)) for how in extension.standardizations]
+    to_unit_length = [
+        how if scale is None else replace(how, scale=scale) for how, scale in scales
+    ]
     extension = replace(extension, standardizations=to_unit_length)
 
     parts: Iterable[Samples] = [samples]
@@ -95,9 +91,7 @@ def nearness_of_new(
         similarities = source.similarities(model, part, self_similarity)
         new = NewSamples(extension, compared, similarities, part.n_samples, n)
         found += new.map(lambda by_mix: nearness(by_mix[0]))
-    if not found:
-        return np.zeros(0)
-    return np.concatenate(found)
+    return np.concatenate([np.zeros(0), *found])
 
 
 def check_lengths(how: Standardization, name: str) -> None:
@@ -181,13 +175,9 @@ def nearness(similarities: Array, n_own: int = 0) -> Float:
 def some_at_a_time(samples: Samples, block_samples: int = 1024) -> Iterator[Samples]:
     """Yield views of some samples after the other, in memory."""
     blocks = as_blocks(samples)
+    everyone = np.arange(samples.n_samples)
     for some in ranges(samples.n_samples, block_samples):
-        block = blocks.take(np.arange(some.start, some.stop))
-        parts = tuple(block[name] for name in samples.names)
-        missing = None
-        if block.observed is not None:
-            missing = ~block.observed
-        yield replace(samples, parts=parts, missing=missing, ids=None, groups=None)
+        yield samples.held(blocks.take(everyone[some]), some)
 
 
 def _features(source: FromFeatures, block: Block, coefficients: Float) -> Float:

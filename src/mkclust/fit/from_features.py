@@ -113,9 +113,7 @@ def some_rows(
     found = {}
     for name, rows in block.items():
         index = block.index(name)
-        samples = numbers
-        if index is not None:
-            samples = numbers[index]
+        samples = numbers if index is None else numbers[index]
         height = min(len(samples), most_entries // row_width(rows))
         if height >= min(len(samples), fewest_samples):
             kept = arrays_to_host(select(rows, slice(height)))
@@ -153,16 +151,18 @@ def compress_views(
         fill=model.table_options.fill_rule,
     )
     # Parts of one table count as one view: they prove nothing about each other.
-    stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
-    stack = replace(stack, covariates=samples.covariates)
+    stack = replace(
+        stack,
+        views=samples.source_numbers,
+        groups=samples.groups,
+        covariates=samples.covariates,
+    )
     features = stack.features.learned
-    rows = {}
-    if not samples.is_lazy:  # dask would compute all chunks with these samples again
-        rows = some_rows(blocks)
     source = FromFeatures(
         given=without_arrays(samples, *features.explain(blocks.names)),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
-        rows=rows,
+        # Dask would compute all chunks with these samples again.
+        rows={} if samples.is_lazy else some_rows(blocks),
         features=features,
     )
     return source, stack

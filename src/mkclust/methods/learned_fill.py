@@ -50,7 +50,7 @@ from typing import Literal
 
 import numpy as np
 
-from mkclust.fit.learned_rows import grams_of
+from mkclust.fit.embedding import grams_of
 from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, to_device, to_host
 from mkclust.stack import Stack

@@ -251,8 +251,8 @@ def cut_samples(
 
     n = stack.n_samples
     sizes = [list_sizes(model.neighbors, n, k) for k in k_values]
-    linked = find_memberships(stack, coefficients, max(sizes, key=len))
-    memberships = linked.memberships
+    longest = max(sizes, key=len)
+    *_, memberships = find_memberships(stack, coefficients, longest)
     n_sizes = [len(each) for each in sizes]
     cuts = cut_for_all(memberships, k_values, n_sizes)
 
