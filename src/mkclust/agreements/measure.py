@@ -1,6 +1,7 @@
-"""The test of every two kernels of a stack for agreement."""
+"""The test of every two kernels for agreement, and the mix of those that agree."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from mkclust.agreements.row_order import (
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
+from mkclust.stack.features import with_active_views
+from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
 
 # Samples for the leading direction of a kernel.
@@ -302,3 +305,59 @@ def _insert(
     across = values[: len(first), n_first:]
     whole[np.ix_(first, second)] = across
     whole[np.ix_(second, first)] = across.T
+
+
+@dataclass(frozen=True)
+class Compromise:
+    """The kernels that are included, and how they are mixed."""
+
+    agreement: Agreement  # of all kernels
+    stack: Stack  # the included ones
+    active: Stack  # all, rescaled for the included ones
+    indices: list[int]  # which they are
+    weights: Float
+    coefficients: Float  # what mixes them
+
+    def scatter(self, values: Float) -> Float:
+        """Return values of the included kernels, with zeros for the others, (m,)."""
+        scattered = np.zeros(len(self.agreement.names))
+        scattered[self.indices] = values
+        return scattered
+
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Names of the kernels that are not included."""
+        names = enumerate(self.agreement.names)
+        return tuple(name for p, name in names if p not in self.indices)
+
+
+def find_compromise(stack: Stack) -> Compromise:
+    """Return the compromise of the kernels that agree, independent of the others."""
+    agreement = measure_agreement(stack)
+    indices = agreement.chosen
+    if len(indices) == stack.n_kernels:
+        weights = agreement.weights()
+        coefficients = agreement.coefficients()
+        return Compromise(agreement, stack, stack, indices, weights, coefficients)
+
+    # Found once more among these alone.
+    active = activate(stack, indices)
+    compromise = find_compromise(active.subset(indices))
+    included = [indices[p] for p in compromise.indices]
+    if len(included) < len(indices):
+        active = activate(stack, included)
+
+    return replace(
+        compromise,
+        agreement=agreement,
+        stack=active.subset(included),
+        active=active,
+        indices=included,
+    )
+
+
+def activate(stack: Stack, indices: list[int]) -> Stack:
+    """Return kernels rescaled to compensate for included ones that lack samples."""
+    if stack.features is not None:
+        return with_active_views(stack, indices)
+    return replace(stack, kernels=with_active(stack.kernels, indices))

@@ -1,4 +1,4 @@
-"""How well samples are covered by those of a fit: how alike the nearest of these are.
+"""How new samples compare with those of a fit: by the nearest of these, and in ranges.
 
 Samples are compared by their cosines in the mixed kernel, and how near the nearest ones
 are is compared with how near samples of the fit are to others.
@@ -6,7 +6,7 @@ are is compared with how near samples of the fit are to others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,17 @@ import numpy as np
 
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
+from mkclust.exceptions import OtherRangeWarning, warn
 from mkclust.fit.embedding import observed_part
 from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.neighborhoods import MixAndViews, NewSamples, kernel_blocks
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest
+from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.stack import Observed, Stack, Standardization
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.text import join_words
+from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 NEAREST = 5
 # Samples are doubtful if no larger share of the samples of the fit is covered as badly.
 DOUBTFUL = 0.01
+# Columns of fewer values other than zero have no range: single ones are often outside.
+FEWEST_VALUES = 10
 
 
 def references_of(stack: Stack, coefficients: Float) -> Float | None:
@@ -186,3 +190,81 @@ def _features(source: FromFeatures, block: Block, coefficients: Float) -> Float:
     weights = np.sqrt(np.abs(coefficients))
     mixed = np.hstack([w * to_host(F) for w, F in zip(weights, features, strict=True)])
     return normalize_rows(mixed)
+
+
+def warn_of_other_ranges(
+    samples: Samples, fitted: Mapping[str, Array], columns: Mapping[str, Any]
+) -> None:
+    """Warn of views if most values of new samples are outside the ranges of the fit.
+
+    `fitted` holds rows of the samples of the fit by view, `columns` names of columns.
+    """
+    views = [name for name in samples.names if name in fitted]
+    if samples.is_lazy or not samples.n_samples or not views:
+        return
+
+    blocks = as_blocks(samples.only(views))
+    widest = max(int(fitted[name].shape[1]) for name in views)
+    new = blocks.take(draw(samples.n_samples, _n_compared(widest)))
+    for name in views:
+        view = fitted[name]
+        n_rows, width = map(int, view.shape)
+        rows = select(view, draw(n_rows, _n_compared(width)))
+        pair = [dense_rows(rows), dense_rows(new[name])]
+        share, number, old_range, new_range = find_outside(
+            *(np.asarray(to_host(each), float) for each in pair)
+        )
+        if share <= 0.5:
+            continue
+        column = columns.get(name, range(width))[number]
+        warn(
+            f"in {name}, {share:.0%} of the values of "
+            f"{count(samples.n_samples, 'sample')} lie outside the ranges of the fit, "
+            f"such as {new_range} in column {column!r}, which was {old_range}: if they "
+            "are in another unit, or were prepared differently, their clusters mean "
+            "nothing",
+            OtherRangeWarning,
+        )
+
+
+def find_outside(fitted: Float, new: Float) -> tuple[float, int, str, str]:
+    """Return which share of the values other than zero is outside, and where most are.
+
+    That is the column with the largest share of such values, with its ranges in the fit
+    and among the new samples in words. Columns without a range do not count.
+
+    >>> shares = np.random.default_rng(0).uniform(size=(50, 3))
+    >>> find_outside(shares, shares)[0], find_outside(shares, 1 + shares)[0]
+    (0.0, 1.0)
+    """
+    is_value = np.isfinite(fitted) & (fitted != 0)
+    low = np.where(is_value, fitted, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(is_value, fitted, -np.inf).max(axis=0, initial=-np.inf)
+    has_range = is_value.sum(axis=0) >= FEWEST_VALUES
+
+    is_compared = np.isfinite(new) & (new != 0) & has_range
+    n_compared = is_compared.sum(axis=0)
+    if not n_compared.any():
+        return 0.0, 0, "", ""
+    slack = 1e-6 * (np.abs(low) + np.abs(high))  # for rounding
+    with np.errstate(invalid="ignore"):  # of columns without a range
+        is_outside = is_compared & ((new < low - slack) | (new > high + slack))
+    n_outside = is_outside.sum(axis=0)
+
+    shares = np.where(n_compared > 0, n_outside / np.maximum(n_compared, 1), -1)
+    column = int(shares.argmax())
+    values = new[is_compared[:, column], column]
+    ranges = (low[column], high[column]), (values.min(), values.max())
+    share = float(n_outside.sum() / n_compared.sum())
+    return share, column, *map(_between, ranges)
+
+
+def _n_compared(width: int) -> int:
+    """Return how many samples of a number of columns are compared."""
+    most_entries = 1 << 22
+    return max(FEWEST_VALUES, min(1024, most_entries // max(width, 1)))
+
+
+def _between(bounds: tuple[float, float]) -> str:
+    """Return a range in words."""
+    return " to ".join(dict.fromkeys(f"{bound:.4g}" for bound in bounds))

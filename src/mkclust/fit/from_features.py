@@ -12,16 +12,15 @@ from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks
-from mkclust.fit.memory_checks import require_memory_for_features
 from mkclust.fit.training_input import OTHER_SAMPLES, TrainingInput, without_arrays
-from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels import KernelBank, Linear, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, with_components
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.stack import Stack
-from mkclust.stack.feature_maps import PreparedMap
-from mkclust.stack.features import compress
+from mkclust.stack.feature_maps import PreparedMap, n_components
+from mkclust.stack.features import compress, require_products
 from mkclust.types import Array
 
 if TYPE_CHECKING:
@@ -120,6 +119,19 @@ def some_rows(
             # A copy: what the model keeps must not change with the arrays of its user.
             found[name] = (samples[:height], kept.copy())
     return found
+
+
+def require_memory_for_features(model: MultipleKernelClusterer, blocks: Blocks) -> None:
+    """Refuse features whose products do not fit into memory, before any pass."""
+    m = len(blocks.names)
+    # For a pipeline, the columns of its last step; for other maps, known once they are
+    # fitted.
+    columns = m * next(reversed(n_components(model.approximation)), 0)
+    if isinstance(model.approximation, Linear):
+        columns = sum(blocks.n_features)
+    require_products(
+        columns, m, "pass approximation=Nystroem() with a smaller n_components"
+    )
 
 
 def compress_views(

@@ -20,6 +20,7 @@ from mkclust.fit.coverage import (
     nearness_by_features,
     nearness_of_new,
     references_of,
+    warn_of_other_ranges,
 )
 from mkclust.fit.embedding import (
     UNCOVERED,
@@ -33,7 +34,6 @@ from mkclust.fit.embedding import (
     warn_of_uncovered,
     without_entries,
 )
-from mkclust.fit.ranges import warn_of_other_ranges
 from mkclust.fit.solution import Solution
 from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows

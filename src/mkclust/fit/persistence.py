@@ -84,10 +84,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     check_is_fitted(model)
     _check_numbers(model)
     skops = _import_skops()
-    content = {"format": FORMAT, "versions": versions(), "model": model}
-    data = skops.dumps(content)
-    names = skops.get_untrusted_types(data=data)
-    nameless = [name for name in names if "<" in name]
+    data = skops.dumps({"format": FORMAT, "versions": versions(), "model": model})
+    nameless = [name for name in skops.get_untrusted_types(data=data) if "<" in name]
     if nameless:
         raise ValueError(
             f"the model holds {join_words(nameless)}, a function or class that cannot "
@@ -125,10 +123,9 @@ def load_model(
             names = skops.get_untrusted_types(file=path)
             own = {name for name in names if _is_own_class(name)}
             foreign = sorted({*names} - {*own, *TRUSTED_TYPES, *trusted})
-            content = None
-            if not foreign:
+        if not foreign:
+            with errors_of(path):
                 content = skops.load(path, trusted=names)
-        if content is not None:
             stored = content["format"]
             saved = dict(content["versions"])
             model = content["model"]

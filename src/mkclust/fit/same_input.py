@@ -51,10 +51,8 @@ def known_again(model: Model, X: Any) -> tuple[Model, Samples]:
     if not hasattr(model, "anchors_"):
         return only_covered(model), read_again(model, X)
     samples = _read_all(model, X)
-    missing = None
-    if hasattr(model, "observed_"):
-        missing = ~model.observed_
-    _check_missing(samples, missing)
+    has_missing = hasattr(model, "observed_")
+    _check_missing(samples, ~model.observed_ if has_missing else None)
     return model, samples
 
 
@@ -77,13 +75,9 @@ def _read_all(model: MultipleKernelClusterer, X: Any) -> Samples:
 
 def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples of which other views are missing than in the fit."""
-    given = np.zeros(0)
-    if samples.missing is not None:
-        given = samples.missing
-    known = np.zeros(0)
-    if fitted is not None:
-        known = fitted
-    if not np.array_equal(given, known) and (given.any() or known.any()):
+    given = np.zeros(1, bool) if samples.missing is None else samples.missing
+    known = np.zeros(1, bool) if fitted is None else fitted
+    if np.not_equal(given, known).any():
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass "
             "the same, with observed as it was in the fit by way of "
@@ -172,23 +166,15 @@ def _entries(
 
 def _check_anchors(model: MultipleKernelClusterer, indices: np.ndarray | None) -> None:
     """Refuse samples without kernels, if a fit has kernels of its anchors alone."""
-    anchors = getattr(model, "anchors_", None)
     n = len(model.labels_)
-    if anchors is None:
-        return
-    if indices is None:
-        indices = np.arange(n)
-    others = indices[~np.isin(indices, anchors)]
-    if not len(others):
-        return
-    are = "are"
-    if len(others) == 1:
-        are = "is"
-    raise ValueError(
-        f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
-        f"samples, and {join_words(others, most=3)} {are} none of them: pass "
-        "samples=model.anchors_, or some of these"
-    )
+    anchors = getattr(model, "anchors_", np.arange(n))
+    others = np.setdiff1d(np.arange(n) if indices is None else indices, anchors)
+    if len(others):
+        raise ValueError(
+            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
+            f"samples, and not of {join_words(others, most=3)}: pass "
+            "samples=model.anchors_, or some of these"
+        )
 
 
 def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:

@@ -169,10 +169,17 @@ class TrainingInput:
         if not absent or not self.may_lack_views(model) or not given <= set(widths):
             return samples
 
-        lacks = f"X lacks {join_words(map(repr, absent))}, which the model uses"
+        missing = join_words(map(repr, absent))
         if not used & given:
-            raise ValueError(f"{lacks}: pass at least one of these")
-        warn(f"{lacks}: taken as missing from every new sample", MissingViewsWarning)
+            raise ValueError(
+                f"X has {join_words(map(repr, samples.names))} only, and the model "
+                f"uses {missing}: pass at least one of these"
+            )
+        warn(
+            f"X lacks {missing}, which the model uses: taken as missing from every new "
+            "sample",
+            MissingViewsWarning,
+        )
         return with_unused(samples, widths, absent)
 
     def may_lack_views(self, model: MultipleKernelClusterer) -> bool:

@@ -121,9 +121,7 @@ def fuse(
         # numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
-        b = np.full(m, m**-0.5)
-        if length > 0:
-            b = c / length
+        b = c / length if length > 0 else np.full(m, m**-0.5)
         history.append(length + anchored)
         if len(history) > 2:
             change = abs(history[-1] - history[-2])

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mkclust.agreements import Agreement
+from mkclust.agreements import Agreement, find_compromise
 from mkclust.data import Samples
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import as_blocks
@@ -18,7 +18,6 @@ from mkclust.fit.steps import open_training
 from mkclust.graph import Cuts, Memberships, Way, cut_alike, cut_for_all, list_sizes
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.anchors import needs_anchors, with_kinds_of_all
-from mkclust.methods.compromise import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words
@@ -126,9 +125,7 @@ class NumberOfClusters:
     @property
     def evidence(self) -> Any:
         """How strong the evidence of clusters is; None unless it was asked for."""
-        if self.tests is None:
-            return None
-        return self.tests.verdict
+        return self.tests and self.tests.verdict
 
     @property
     def table(self) -> pd.DataFrame:
@@ -173,9 +170,7 @@ class NumberOfClusters:
             f"Tried: {len(self.k_values)} numbers from {first} to {last}.",
         ]
         if self.n_clusters == last or self.n_clusters == first > 2:
-            end = "smallest"
-            if self.n_clusters == last:
-                end = "largest"
+            end = "largest" if self.n_clusters == last else "smallest"
             sentences.append(
                 f"{self.n_clusters} is the {end} of them: pass k_values beyond it."
             )
@@ -308,10 +303,7 @@ def check_k_values(k_values: Any, n_used: int) -> list[int]:
     most_clusters = 25
     if k_values is None:
         return list(range(2, min(most_clusters, n_used // FEWEST_PER_CLUSTER) + 1))
-    if np.iterable(k_values):
-        numbers = list(k_values)
-    else:
-        numbers = []
+    numbers = list(k_values) if np.iterable(k_values) else []
     if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(
             f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than "

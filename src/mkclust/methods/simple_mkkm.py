@@ -38,16 +38,13 @@ def solve_simple_mkkm(
     similar kernels. The last ``n_fixed`` kernels are added to the mix and have no
     weight. The other parameters are those of `SimpleMKKM`.
     """
-    vectors = None
-    if start is not None:
-        vectors = start.vectors
     result = search(
         stack,
         n_clusters,
         tol=tol,
         max_iter=max_iter,
         n_fixed=n_fixed,
-        start=vectors,
+        start=start and start.vectors,
         prove=prove,
         key=search_key(random_state),
     )
@@ -107,10 +104,7 @@ def solve_reduced_gradient(
         slope = float(direction @ gradient)
         # The first guess moves no weight by more than a tenth; later ones start from
         # the last step.
-        if step is None:
-            guess = 0.1 / (np.abs(direction).max() or 1.0)
-        else:
-            guess = 4 * step
+        guess = 4 * step if step else 0.1 / (np.abs(direction).max() or 1.0)
         guess = min(guess, longest_step(gamma, direction))
         step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
         if step == 0:
@@ -431,7 +425,5 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
             return solve_reduced_gradient(
                 stack, self.n_clusters, stopping=self.stopping, **options
             )
-        start = None
-        if previous is not None:
-            start = previous.relaxation
+        start = previous and previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
