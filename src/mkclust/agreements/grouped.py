@@ -57,13 +57,15 @@ def compare_within_groups(
     sorted_entries = entries[:, order[:, None], order]
     centered = np.stack([_centered_blocks(K, starts, sizes) for K in sorted_entries])
     of_rows = np.add.reduceat(centered**2, starts, axis=1)
-    squares = np.add.reduceat(of_rows, starts, axis=2).reshape(len(entries), -1)
+    of_blocks = np.add.reduceat(of_rows, starts, axis=2)
+    squares = of_blocks.reshape(len(entries), -1)
     flat = centered.reshape(len(entries), -1)
 
     pairs = np.outer(sizes - 1, sizes - 1)
     np.fill_diagonal(pairs, sizes * (sizes - 3))
     # Blocks that leave nothing to permute are zero.
-    variances = 2 * (squares / np.maximum(pairs, 1).reshape(-1)) @ squares.T
+    divisors = np.maximum(pairs, 1).reshape(-1)
+    variances = 2 * (squares / divisors) @ squares.T
     return WithinGroups(
         groups=rising,
         entries=centered,

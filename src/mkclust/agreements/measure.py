@@ -151,7 +151,9 @@ def _raise_pair(
     least: float,
 ) -> None:
     """Raise the p-value of a pair to a simulated one, in place."""
-    p_values[p, q] = p_values[q, p] = max(p_values[p, q], least)
+    larger = max(p_values[p, q], least)
+    p_values[p, q] = larger
+    p_values[q, p] = larger
 
 
 def _p_values_of_residuals(

@@ -338,7 +338,8 @@ class Agreement:
         n = self.n_independent_views
         n_chosen = self._count_views(groups[0])
         kernels = np.flatnonzero(self.shares).tolist()
-        largest = float(max(self.p_values[p, self.closest(p)] for p in kernels))
+        p_values = [self.p_values[p, self.closest(p)] for p in kernels]
+        largest = float(max(p_values))
         agree = f"views agree (p {p_text(largest, '<= ')})"
         how_many = f"{n_chosen} of {n}"
         if n_chosen == n:
@@ -443,7 +444,8 @@ class Agreement:
             others = np.intersect1d(others, among)
         p_values = np.maximum(self.p_values[p, others], 1e-16)
         relative = p_values / self.limits[p, others]
-        return int(others[np.lexsort([-self.scores[p, others], relative])[0]])
+        order = np.lexsort([-self.scores[p, others], relative])
+        return int(others[order[0]])
 
     def summary(self) -> str:
         """Return the verdict, and each view's closest partner, p-value and weight."""

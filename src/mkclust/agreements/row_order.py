@@ -98,7 +98,8 @@ def order_p_values(rows: Rows) -> Float:
     cosines = dct(np.eye(length), axis=0, norm="ortho")[1:]
     # The norm of the U-centered c c^T: its diagonal is c^2, and its row sums are zero.
     of_diagonals = np.sum(cosines**4, axis=1) * length / (length - 2)
-    norms = np.sqrt(1 - of_diagonals + 1 / ((length - 1) * (length - 2)))
+    n_others = (length - 1) * (length - 2)
+    norms = np.sqrt(1 - of_diagonals + 1 / n_others)
 
     # Neighbors, and the distances of rows that are more alike if groups take turns.
     distances = range(1, 17)
@@ -130,7 +131,8 @@ def order_p_values(rows: Rows) -> Float:
     # Neighbors are alike at the level of 5 %, and rows at no distance clearly more: by
     # twice the score of neighbors and two deviations.
     neighbors = at_distance[:, 0]
-    are_most_alike = at_distance[:, 1:].max(axis=1) < 2 * neighbors + 2
+    others = at_distance[:, 1:].max(axis=1)
+    are_most_alike = others < 2 * neighbors + 2
     follows = (neighbors > 1.64) & are_most_alike
     return np.where(follows, np.minimum(2 * smaller, 1), 1)
 
@@ -169,7 +171,8 @@ def alike_if_shifted(
     n = n_windows * (length - 2 * most)
     kernels = unshifted.reshape(m, n, n)
     # Whether the other kernel is U-centered, too, does not change the inner product.
-    fixed = np.stack([u_centered(K.copy()) for K in kernels]).reshape(m, -1)
+    centered = [u_centered(K.copy()) for K in kernels]
+    fixed = np.stack(centered).reshape(m, -1)
     least = share * (fixed @ unshifted.T)
     both_ways = [*shifts, *(-shift for shift in shifts)]
     n_alike = sum(fixed @ part(shift).T > least for shift in both_ways)

@@ -16,7 +16,7 @@ import numpy as np
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import OtherRangeWarning, warn
-from mkclust.fit.embedding import observed_part
+from mkclust.fit.embedding import numbers_of, observed_part
 from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.neighborhoods import MixAndViews, NewSamples, kernel_blocks
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
@@ -55,7 +55,7 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
         scale = unit_scale(how[p])
         if scale is None:
             continue
-        own = numbers if block.rows is None else numbers[block.rows]
+        own = numbers[numbers_of(block.rows, len(numbers))]
         if isinstance(kernel, Observed):
             own = kernel.map.positions[own]
         scaled = block.entries * to_device(scale, block.entries)
@@ -77,9 +77,7 @@ def nearness_of_new(
     if self_similarity is None:
         for p in source.given_kernels:
             check_lengths(extension.standardizations[p], extension.names[p])
-    n = len(model.labels_)
-    if model._covered is not None:
-        n = len(model._covered)
+    n = len(numbers_of(model._covered, len(model.labels_)))
     compared = mix_of_cosines(extension.standardizations, coefficients)
     scales = [(how, unit_scale(how)) for how in extension.standardizations]
     to_unit_length = [
@@ -216,11 +214,13 @@ def warn_of_other_ranges(
         )
         if share <= 0.5:
             continue
-        column = columns.get(name, range(width))[number]
+        column = f"column {number}"
+        if name in columns:
+            column = repr(columns[name][number])
         warn(
             f"in {name}, {share:.0%} of the values of "
             f"{count(samples.n_samples, 'sample')} lie outside the ranges of the fit, "
-            f"such as {new_range} in column {column!r}, which was {old_range}: if they "
+            f"such as {new_range} in {column}, which was {old_range}: if they "
             "are in another unit, or were prepared differently, their clusters mean "
             "nothing",
             OtherRangeWarning,

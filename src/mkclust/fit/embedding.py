@@ -90,6 +90,11 @@ def without_entries(
     return np.arange(0)
 
 
+def numbers_of(some: np.ndarray | None, n: int) -> np.ndarray:
+    """Return the numbers of some of n, or of all for None."""
+    return np.arange(n) if some is None else some
+
+
 def called(samples: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Return what samples are called: by their ids, or else by their numbers."""
     return samples if ids is None else ids[samples]
@@ -112,7 +117,7 @@ def warn_of_uncovered(
     warn(
         f"{len(uncovered)} of {samples.n_samples:,} samples {have} {what} in any view "
         f"that is used{only}: {join_words(called(uncovered, samples.ids))}. Nothing is "
-        f"known of such samples, and the label is {UNCOVERED}",
+        f"known of them, and the label is {UNCOVERED}",
         UncoveredSamplesWarning,
     )
 
@@ -318,8 +323,8 @@ class Extension:
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
             further = [P]
             for seen, a in regressions:
-                own = a * (seen[p] / seen.sum())
-                further.append(to_device(own if each is None else own[each.samples], P))
+                rows = numbers_of(each and each.samples, len(a))
+                further.append(to_device(a[rows] * (seen[p] / seen.sum()), P))
             projections.append(hstack(*further))
         assert self.learned is not None
         patterns = [seen for seen, _ in regressions]
@@ -338,7 +343,7 @@ class Extension:
         else:
             products = multiply(kernels, thin)
         n = stack.n_samples
-        rows = [np.arange(n) if each is None else each.samples for each in self.maps]
+        rows = [numbers_of(each and each.samples, n) for each in self.maps]
         numbers = [[p] for p in range(len(rows))]
         return self._sum(list(zip(numbers, rows, products, strict=True)), n)
 

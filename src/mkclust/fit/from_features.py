@@ -12,6 +12,7 @@ from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks
+from mkclust.fit.embedding import numbers_of
 from mkclust.fit.training_input import OTHER_SAMPLES, TrainingInput, without_arrays
 from mkclust.kernels import KernelBank, Linear, default_bank
 from mkclust.kernels.bank import expected_input
@@ -66,9 +67,8 @@ class FromFeatures(TrainingInput):
         indices: np.ndarray | None,
     ) -> Array:
         """Return the mixed kernel of features among some samples of the fit."""
-        if indices is None:
-            indices = np.arange(len(model.labels_))
-        rising, positions = np.unique(indices, return_inverse=True)
+        everyone = numbers_of(indices, len(model.labels_))
+        rising, positions = np.unique(everyone, return_inverse=True)
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)
         if len(rising):
@@ -111,8 +111,7 @@ def some_rows(
     block = blocks.take(numbers)
     found = {}
     for name, rows in block.items():
-        index = block.index(name)
-        samples = numbers if index is None else numbers[index]
+        samples = numbers[numbers_of(block.index(name), len(numbers))]
         height = min(len(samples), most_entries // row_width(rows))
         if height >= min(len(samples), fewest_samples):
             kept = arrays_to_host(select(rows, slice(height)))

@@ -7,7 +7,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import scipy.sparse
 
-from mkclust.fit.embedding import Extension, Similarities, matrix_at, observed_part
+from mkclust.fit.embedding import (
+    Extension,
+    Similarities,
+    matrix_at,
+    numbers_of,
+    observed_part,
+)
 from mkclust.fit.mixture import leading_shares
 from mkclust.graph import (
     Cut,
@@ -65,7 +71,7 @@ class MixAndViews:
         for p in self.included:
             of_view.setdefault(self.views[p], []).append(p)
         views = list(of_view.values())
-        return [self.included, *views] if len(views) > 1 else views
+        return [self.included] * (len(views) > 1) + views
 
     def compare(
         self,
@@ -102,9 +108,8 @@ class MixAndViews:
         sums = np.zeros(shape)
         shares = np.zeros(shape)
         for p, block in found.items():
-            rows = np.arange(shape[0]) if block.rows is None else block.rows
-            anchors = np.arange(shape[1]) if block.anchors is None else block.anchors
-            places = np.ix_(rows, anchors)
+            rows = numbers_of(block.rows, shape[0])
+            places = np.ix_(rows, numbers_of(block.anchors, shape[1]))
             share = weights[p] / total
             sums[places] += share * to_host(block.entries)
             shares[places] += share
@@ -352,7 +357,7 @@ def mixed_among(
 ) -> Array:
     """Return the similarities among samples by which neighborhoods are found."""
     n = stack.n_samples
-    chosen = np.arange(n) if samples is None else samples
+    chosen = numbers_of(samples, n)
     blocks = kernel_blocks(stack, compared.included, chosen)
     like = stack.kernels[0].like
     mixed = compared.compare(blocks, (len(chosen), n), like)[0]

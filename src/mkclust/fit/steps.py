@@ -30,6 +30,7 @@ from mkclust.fit.embedding import (
     UNCOVERED,
     called,
     embedded_rows,
+    numbers_of,
     observed_of,
     used_kernels,
     warn_of_uncovered,
@@ -142,8 +143,7 @@ def open_training(
     if source.has_pairs or not len(lost):
         return Training(fitted, source, make_stack, empty, bool(isolated.any()))
 
-    everyone = np.arange(samples.n_samples) if fitted is None else fitted
-    fitted = np.delete(everyone, lost)
+    fitted = np.delete(numbers_of(fitted, samples.n_samples), lost)
     check_covered(len(fitted), samples.n_samples, model.n_clusters)
 
     training = open_training(model, samples, fitted)
@@ -408,7 +408,7 @@ def spread_over_all(
 ) -> np.ndarray:
     """Spread what was learned over all samples, in place; return the uncovered ones."""
     n = samples.n_samples
-    rows = np.arange(n) if fitted is None else fitted
+    rows = numbers_of(fitted, n)
     # Lost are the positions among the fitted samples of those that only unused views
     # have.
     kept = np.delete(np.arange(len(rows)), lost)

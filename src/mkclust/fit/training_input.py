@@ -25,6 +25,7 @@ from mkclust.fit.embedding import (
     Similarities,
     is_training,
     matrix_at,
+    numbers_of,
 )
 from mkclust.fit.memory_checks import require_memory_beside_kernels
 from mkclust.fit.neighborhoods import NeighborhoodExtension
@@ -245,12 +246,13 @@ class TrainingInput:
         kernels = enumerate(self.neighborhoods.values())
         by_neighbors = {p for p, each in kernels if each is not None}
         found = np.zeros((n_new, len(model.kernel_names_)), bool)
-        has_cluster = (to_host(model.labels_) != UNCOVERED).astype(float)
-        if model._covered is not None:
-            has_cluster = has_cluster[model._covered]
+        fitted = numbers_of(model._covered, len(model.labels_))
+        has_cluster = (to_host(model.labels_)[fitted] != UNCOVERED).astype(float)
         for part in similarities:
             own = [(i, p) for i, p in enumerate(part.kernels) if p in by_neighbors]
-            for rows, matrices in part.blocks() if own else ():
+            if not own:
+                continue
+            for rows, matrices in part.blocks():
                 for place, p in own:
                     cross = matrix_at(matrices, place)
                     counts = to_device(has_cluster[self.seen_by(p)], cross)
@@ -351,17 +353,13 @@ class FromKernels(TrainingInput):
         self, model: MultipleKernelClusterer, p: int, K: Array, n_new: int
     ) -> Array:
         """Return the columns of those training samples that a kernel has."""
-        n = len(model.labels_)
-        covered = model._covered
-        if covered is not None:
-            if K.ndim == 2 and K.shape[1] == n:
-                K = select(K, covered, axis=1)
-            n = len(covered)
+        fitted = numbers_of(model._covered, len(model.labels_))
+        n = len(fitted)
+        if n < len(model.labels_) and K.ndim == 2 and K.shape[1] == len(model.labels_):
+            K = select(K, fitted, axis=1)
 
-        has = np.ones(n, bool)
-        if self.given.missing is not None:
-            has = ~self.given.missing[:, p]
-        n_observed = int(has.sum())
+        has = np.arange(n)[self.seen_by(p)]
+        n_observed = len(has)
         if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, n_observed):
             raise ValueError(
                 f"{model.kernel_names_[p]} has the shape {tuple(K.shape)}: expected "
@@ -370,7 +368,7 @@ class FromKernels(TrainingInput):
             )
         if K.shape[1] == n_observed:
             return K
-        return select(K, np.flatnonzero(has), axis=1)
+        return select(K, has, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,10 +106,11 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
     """Fill in features of missing samples by regression of observed ones on H."""
 
     def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
-        left = before.gather(H)
+        plain = _plain(before)
+        left = plain.gather(H)
         inverse = to_device(_inverse(to_host(left.T @ left)), H)
         fill = Fill(left, _missing_rows(before, H) @ inverse)
-        return replace(_plain(before), fill=fill)
+        return replace(plain, fill=fill)
 
     return _each_map(stack, regressed)
 
