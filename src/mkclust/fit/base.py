@@ -393,14 +393,17 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         k = self.n_clusters
         n = stack.n_samples
         has_features = stack.features is not None
-        reason = None
         if k > n and has_features:
             # Features stand for samples by a number of directions.
-            reason = f"but the features span only {n} directions: pass more features"
-        elif k >= n and not has_features:
-            reason = f"with n_samples={n}: there must be fewer clusters than samples"
-        if reason is not None:
-            raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
+            raise ValueError(
+                f"n_clusters={k}, but the features span only {n} directions: pass more "
+                "features; ask for fewer clusters"
+            )
+        if k >= n and not has_features:
+            raise ValueError(
+                f"n_clusters={k}, with n_samples={n}: there must be fewer clusters "
+                "than samples; ask for fewer clusters"
+            )
         if k == 1:
             warn(
                 "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or "

@@ -85,9 +85,7 @@ def without_entries(
 ) -> np.ndarray:
     """Return sorted indices of samples without entries in used views, given (n, m)."""
     used = empty[:, is_used]
-    if used.shape[1]:
-        return np.flatnonzero(used.all(axis=1))
-    return np.arange(0)
+    return np.flatnonzero(used.all(axis=1) & (used.shape[1] > 0))
 
 
 def numbers_of(some: np.ndarray | None, n: int) -> np.ndarray:

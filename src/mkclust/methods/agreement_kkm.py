@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.agreements import find_compromise
 from mkclust.data.samples import Samples
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.embedding import Extension
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.neighborhoods import (
     NeighborhoodExtension,
     find_clusters,
@@ -18,7 +18,6 @@ from mkclust.fit.neighborhoods import (
     sampled_alignments,
 )
 from mkclust.fit.same_input import known_again, only_covered
-from mkclust.fit.solution import Solution
 from mkclust.fit.steps import learn
 from mkclust.linalg import to_device, to_host
 from mkclust.linalg.sparse_rows import spread_links

@@ -9,11 +9,10 @@ from sklearn.metrics import adjusted_rand_score
 from mkclust.agreements import Compromise, find_compromise
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.embedding import inverse
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import EIGEN_TOLERANCE
 from mkclust.fit.rounding import root_of_gram
-from mkclust.fit.solution import Solution
 from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import AgreementKKM
 from mkclust.methods.certified import CertifiedClusterer

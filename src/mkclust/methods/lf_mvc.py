@@ -6,11 +6,10 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.base import COSINES, RelaxedClusterer
 from mkclust.fit.embedding import inverse
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import hstack, namespace, polar_factor, to_device, to_host
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack

@@ -7,9 +7,8 @@ import numpy as np
 from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import minimize_over_rows
-from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit import RelaxedClusterer, Solution
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import empty, namespace, to_device, to_host, zeros
 from mkclust.parameters import Allowed, Number, learned
 from mkclust.stack import DenseKernel, Mix, Stack, Standardization, Standardized

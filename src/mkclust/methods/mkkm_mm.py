@@ -6,10 +6,9 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.base import LARGE_WEIGHT, RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import Mixture, alternate
-from mkclust.fit.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
 from mkclust.types import Float

@@ -8,9 +8,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from mkclust.agreements import Agreement, find_compromise
-from mkclust.data import Samples
+from mkclust.data import Samples, as_blocks
 from mkclust.data.draw import draw_samples
-from mkclust.data.samples import as_blocks
 from mkclust.exceptions import silence
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.neighborhoods import find_memberships

@@ -8,9 +8,8 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.exceptions import warn
-from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit import RelaxedClusterer, Solution
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import (
     copy_array,
     namespace,

@@ -10,9 +10,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import search
 from mkclust.engine.simplex import longest_step, reduced_direction
-from mkclust.fit.inductive import InductiveClusterer
-from mkclust.fit.mixture import Mixture
-from mkclust.fit.solution import Solution
+from mkclust.fit import InductiveClusterer, Mixture, Solution
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.parameters import Allowed, Choice
