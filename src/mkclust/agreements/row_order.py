@@ -197,12 +197,17 @@ def may_be_by_order(
         return np.outer(ordered, ordered)
 
     at_large_ordered = are_ordered(at_large)
-    found = at_large_ordered & alike_if_shifted(at_large)
+    found = at_large_ordered
+    if found.any():
+        found = found & alike_if_shifted(at_large)
     if in_windows is None:
         return found
 
-    # If rows that are ordered at large are sorted by groups, most windows lie within a
-    # group, and a few borders between groups decide.
-    clearly = alike_if_shifted(in_windows, share=1.1, n_accidents=4)
-    alike = np.where(at_large_ordered, clearly, alike_if_shifted(in_windows))
-    return found | (are_ordered(in_windows) & alike)
+    ordered = are_ordered(in_windows)
+    if ordered.any():
+        # If rows that are ordered at large are sorted by groups, most windows lie
+        # within a group, and a few borders between groups decide.
+        clearly = alike_if_shifted(in_windows, share=1.1, n_accidents=4)
+        alike = alike_if_shifted(in_windows)
+        found = found | (ordered & np.where(at_large_ordered, clearly, alike))
+    return found

@@ -101,21 +101,20 @@ def called(samples: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
 def warn_of_uncovered(
     uncovered: np.ndarray,
     samples: Samples,
-    lacks_neighbors: bool,
     aside: Sequence[str] = (),
 ) -> None:
     """Warn of samples of which no used view says anything, and name views set aside."""
     if not len(uncovered):
         return
     have = "has" if len(uncovered) == 1 else "have"
-    what = "no entry, or no neighbor," if lacks_neighbors else "no entry"
     only = ""
     if aside:
         only = f", only in {join_words(aside)}, which a method such as AverageKKM uses"
     warn(
-        f"{len(uncovered)} of {samples.n_samples:,} samples {have} {what} in any view "
-        f"that is used{only}: {join_words(called(uncovered, samples.ids))}. Nothing is "
-        f"known of them, and the label is {UNCOVERED}",
+        f"{len(uncovered)} of {samples.n_samples:,} samples {have} no entry, or no "
+        f"neighbor, in any view that is used{only}: "
+        f"{join_words(called(uncovered, samples.ids))}. Nothing is known of them, and "
+        f"the label is {UNCOVERED}",
         UncoveredSamplesWarning,
     )
 

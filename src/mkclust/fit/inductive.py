@@ -220,14 +220,14 @@ class InductiveClusterer(
         unused = source.unused(self)
         known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
         warn_of_other_ranges(samples, known, source.given.columns)
-        rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
-        warn_of_uncovered(uncovered, samples, lacks_neighbors)
+        rows, uncovered = self._embed_samples(samples, self_similarity)
+        warn_of_uncovered(uncovered, samples)
         return rows, uncovered
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
-    ) -> tuple[Float, np.ndarray, bool]:
-        """Return rows of samples, which are uncovered, and if for want of neighbors.
+    ) -> tuple[Float, np.ndarray]:
+        """Return rows of samples, and which are uncovered.
 
         Samples of which no used view says anything have rows of zeros.
         """
@@ -236,7 +236,7 @@ class InductiveClusterer(
         used = self._used_kernels
         covered = np.delete(np.arange(n), without_entries(empty, used))
         if not len(covered):
-            return np.zeros((n, self.n_clusters_)), np.arange(n), False
+            return np.zeros((n, self.n_clusters_)), np.arange(n)
 
         if len(covered) < n:
             if self_similarity is not None:
@@ -249,7 +249,7 @@ class InductiveClusterer(
         kept = np.delete(np.arange(len(covered)), lost)
         if len(kept) < n:
             rows = spread_rows(select(rows, kept), covered[kept], n, 0.0)
-        return rows, np.delete(np.arange(n), covered[kept]), len(lost) > 0
+        return rows, np.delete(np.arange(n), covered[kept])
 
     @property
     def _n_features_out(self) -> int:
@@ -333,5 +333,4 @@ def labels_of_block(
     """Return the labels of some samples, on the host."""
     check_finite(block, start)
     some = slice(start, start + block.n_rows)
-    rows, uncovered, _ = model._embed_samples(frame.held(block, some))
-    return to_host(model._labels(rows, uncovered), None)
+    return to_host(model._labels(*model._embed_samples(frame.held(block, some))), None)

@@ -96,7 +96,6 @@ class Training(NamedTuple):
     # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m)
     # of bool.
     empty: np.ndarray
-    lacks_neighbors: bool = False  # whether neighbors are what some samples are without
 
 
 def read_training(
@@ -135,20 +134,17 @@ def open_training(
     part = samples if fitted is None else samples.take(fitted)
     source, make_stack = open_samples(model, part)
     empty = source.empty(part)
-    isolated = source.isolated(empty)
-    empty |= isolated
+    empty |= source.isolated(empty)
     lost = without_entries(empty)
 
     # The columns of pairs are all samples: those are fitted, and have no label.
     if source.has_pairs or not len(lost):
-        return Training(fitted, source, make_stack, empty, bool(isolated.any()))
+        return Training(fitted, source, make_stack, empty)
 
     fitted = np.delete(numbers_of(fitted, samples.n_samples), lost)
     check_covered(len(fitted), samples.n_samples, model.n_clusters)
 
-    training = open_training(model, samples, fitted)
-    lacks_neighbors = training.lacks_neighbors or bool(isolated[lost].any())
-    return training._replace(lacks_neighbors=lacks_neighbors)
+    return open_training(model, samples, fitted)
 
 
 def open_samples(
@@ -225,7 +221,7 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
         has = np.flatnonzero((~empty[unused]).any(axis=0))
         uncovered = spread_over_all(learned, samples, fitted, unused)
         aside = [stack.names[p] for p in has]
-        warn_of_uncovered(uncovered, samples, training.lacks_neighbors, aside)
+        warn_of_uncovered(uncovered, samples, aside)
     return learned
 
 

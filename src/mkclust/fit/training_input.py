@@ -291,16 +291,18 @@ class FromKernels(TrainingInput):
         """Read kernels, and their columns, in the order of the fit, or refuse them."""
         if adjust is not None:
             raise ValueError("adjust= belongs to views, and X holds kernels")
-        ids = training_index(model)
         samples = read_samples(
-            X, expected="precomputed", ids=ids, cross=is_new, observed=observed
+            X,
+            expected="precomputed",
+            ids=training_index(model),
+            cross=is_new,
+            observed=observed,
         )
         names = model.kernel_names_
-        n = len(model.labels_)
         if is_new and set(samples.names) < set(names):
-            samples = self.with_absent(model, samples, dict.fromkeys(names, n))
-            unused = self.unused(model)
-            samples = with_unused(samples, dict.fromkeys(unused, n), unused)
+            widths = dict.fromkeys(names, len(model.labels_))
+            samples = self.with_absent(model, samples, widths)
+            samples = with_unused(samples, widths, self.unused(model))
         count = count_parts(samples)
         if count != len(names):
             raise ValueError(
@@ -333,9 +335,7 @@ class FromKernels(TrainingInput):
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(self.extension, self_similarity, seen.T)
-        kernels = [
-            as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)
-        ]
+        kernels = list(map(as_numbers, samples.parts, names))
         check_one_place(kernels, names)
         found = []
         for p, K in enumerate(kernels):

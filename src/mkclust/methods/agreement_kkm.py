@@ -341,10 +341,9 @@ class AgreementKKM(InductiveClusterer):
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
-    ) -> tuple[Float, np.ndarray, bool]:
+    ) -> tuple[Float, np.ndarray]:
         if self_similarity is None and has_blocks(samples):
-            rows, state = embed_in_blocks(self, samples)
-            return rows, np.flatnonzero(state > 0), bool((state > 1).any())
+            return embed_in_blocks(self, samples)
         return super()._embed_samples(samples, self_similarity)
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:

@@ -68,10 +68,10 @@ def learn_from_anchors(
     anchors = np.sort(drawn[:n_anchors])
 
     fitted = model_of(model, samples.held(blocks.take(anchors), anchors))
-    rows, state = cut_again(fitted, samples, blocks, np.sort(drawn))
+    rows, uncovered = cut_again(fitted, samples, blocks, np.sort(drawn))
     if len(drawn) < samples.n_samples:
-        rows, state = embed_in_blocks(fitted, samples)
-    return learn_all(fitted, samples, rows, state, anchors)
+        rows, uncovered = embed_in_blocks(fitted, samples)
+    return learn_all(fitted, samples, rows, uncovered, anchors)
 
 
 def with_kinds_of_all(
@@ -110,7 +110,8 @@ def cut_again(
 ) -> tuple[Float, np.ndarray]:
     """Find the clusters in the graph of more samples than the anchors.
 
-    The model stays with it. The rows of the samples and their states are returned.
+    The model stays with it. Returned are the rows of the samples, and which are
+    uncovered.
     """
     found = []
     for part in ranges(len(numbers), BLOCK_SAMPLES):
@@ -118,7 +119,7 @@ def cut_again(
         block = blocks.take(some)
         check_finite(block, some)
         found.append(memberships_of(fitted, samples.held(block, some)))
-    memberships, states = zip(*found, strict=True)
+    memberships, are_covered = zip(*found, strict=True)
 
     options = fitted._options("n_init", "random_state")
     best = cut(stacked(memberships), fitted.n_clusters, **options)
@@ -134,31 +135,25 @@ def cut_again(
     fitted._centers = best.centers
     fitted.objective_ = best.relaxation.value
     fitted.history_ = np.array([best.relaxation.value])
-    return best.rows, np.concatenate(states)
+    return best.rows, np.flatnonzero(~np.concatenate(are_covered))
 
 
 def memberships_of(
     fitted: InductiveClusterer,
     part: Samples,
 ) -> tuple[list[list[Array]], np.ndarray]:
-    """Return in which lists of anchors samples are, and their states.
-
-    A state is 0 if a sample is covered, 1 if no used view has it, and 2 if it has no
-    neighbor in those that do.
-    """
+    """Return in which lists of anchors samples are, and which samples are covered."""
     source = fitted._source
     n = part.n_samples
     similarities = source.similarities(fitted, part, None)
     found = source.extension.memberships(similarities, n)
-    empty = source.empty(part)
-    alone = source.without_neighbors(fitted, similarities, n)
-    state = np.zeros(n)
-    state[without_entries(empty | alone, fitted._used_kernels)] = 2
-    state[without_entries(empty, fitted._used_kernels)] = 1
-    if state.any():
-        is_covered = scipy.sparse.diags_array((state == 0).astype(float), format="csr")
-        found = [[is_covered @ each for each in of_kernel] for of_kernel in found]
-    return found, state
+    empty = source.empty(part) | source.without_neighbors(fitted, similarities, n)
+    is_covered = np.ones(n, bool)
+    is_covered[without_entries(empty, fitted._used_kernels)] = False
+    if not is_covered.all():
+        kept = scipy.sparse.diags_array(is_covered.astype(float), format="csr")
+        found = [[kept @ each for each in of_kernel] for of_kernel in found]
+    return found, is_covered
 
 
 def kept_samples(model: InductiveClusterer) -> Samples:
@@ -189,11 +184,10 @@ def learn_all(
     fitted: InductiveClusterer,
     samples: Samples,
     rows: Float,
-    state: np.ndarray,
+    uncovered: np.ndarray,
     anchors: np.ndarray,
 ) -> dict[str, Any]:
-    """Return what a model of anchors learns of all samples, given rows and states."""
-    uncovered = np.flatnonzero(state > 0)
+    """Return what a model of anchors learns of all samples, given their rows."""
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
 
@@ -212,12 +206,12 @@ def learn_all(
         learned["sample_ids_"] = samples.ids
     if samples.missing is not None:
         learned["observed_"] = ~samples.missing
-        known = state == 0
+        known = np.delete(np.arange(len(labels)), uncovered)
         learned["missingness_"] = measure_missingness(
             labels[known], ~samples.missing[known], learned["view_names_in_"]
         )
     if len(uncovered):
-        warn_of_uncovered(uncovered, samples, bool((state > 1).any()))
+        warn_of_uncovered(uncovered, samples)
         learned["uncovered_samples_"] = called(uncovered, samples.ids)
     return learned
 
@@ -234,9 +228,9 @@ def embed_in_blocks(
     fitted: InductiveClusterer,
     samples: Samples,
 ) -> tuple[Float, np.ndarray]:
-    """Return the rows of samples and their states, as those of `memberships_of`."""
+    """Return the rows of samples, and which are uncovered."""
     found = as_blocks(samples).map(partial(embed_block, fitted, samples.frame))
-    return np.ascontiguousarray(found[:, :-1]), found[:, -1]
+    return np.ascontiguousarray(found[:, :-1]), np.flatnonzero(found[:, -1] == 0)
 
 
 def embed_block(
@@ -245,9 +239,9 @@ def embed_block(
     block: Block,
     start: int,
 ) -> np.ndarray:
-    """Return the rows of samples, and their states in one more column."""
+    """Return the rows of samples, and in one more column which are covered."""
     check_finite(block, start)
     part = frame.held(block, slice(start, start + block.n_rows))
-    memberships, state = memberships_of(fitted, part)
+    memberships, is_covered = memberships_of(fitted, part)
     rows = fitted._source.extension.neighborhoods.embed(memberships)
-    return np.hstack([rows, state[:, None]])
+    return np.hstack([rows, is_covered[:, None]])

@@ -337,8 +337,11 @@ class ONKC(RelaxedClusterer):
     MATRICES = 4
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("reg", "proximity", "tol", "max_iter")
-        return solve_onkc(stack, self.n_clusters, **options)
+        return solve_onkc(
+            stack,
+            self.n_clusters,
+            **self._options("reg", "proximity", "tol", "max_iter"),
+        )
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H = to_device(self.embedding_, stack.kernels[0].like)
