@@ -175,8 +175,8 @@ def alike_if_shifted(
     fixed = np.stack(centered).reshape(m, -1)
     least = share * (fixed @ unshifted.T)
     both_ways = [*shifts, *(-shift for shift in shifts)]
-    n_alike = sum(fixed @ part(shift).T > least for shift in both_ways)
-    are_alike = n_alike > n_accidents
+    alike = [fixed @ part(shift).T > least for shift in both_ways]
+    are_alike = np.sum(alike, axis=0) > n_accidents
     return are_alike | are_alike.T
 
 

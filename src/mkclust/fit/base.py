@@ -420,7 +420,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def n_clusters_(self) -> int:
         """The number of clusters of a fit, which may have found it."""
-        return getattr(self, "suggestion_", self).n_clusters
+        number: int = getattr(self, "suggestion_", self).n_clusters
+        return number
 
     def _learns_missing(self, stack: Stack) -> bool:
         """Return whether values for samples that are missing from views are learned."""

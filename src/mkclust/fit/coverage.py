@@ -74,9 +74,15 @@ def nearness_of_new(
     """Return how near the nearest samples of the fit are to new ones, (n_new,)."""
     source = model._source
     extension = source.extension
-    if self_similarity is None:
-        for p in source.given_kernels:
-            check_lengths(extension.standardizations[p], extension.names[p])
+    for p in source.given_kernels if self_similarity is None else ():
+        how = extension.standardizations[p]
+        if how.scale is None and how.constant_self_similarity() is None:
+            raise ValueError(
+                f"{extension.names[p]}: comparing new samples by cosines needs their "
+                "similarity to themselves, and it is not constant for this kernel: "
+                "pass self_similarity, an array of k(x, x) with a row for each kernel "
+                "and a column for each new sample"
+            )
     n = len(numbers_of(model._covered, len(model.labels_)))
     compared = mix_of_cosines(extension.standardizations, coefficients)
     scales = [(how, unit_scale(how)) for how in extension.standardizations]
@@ -94,17 +100,6 @@ def nearness_of_new(
         new = NewSamples(extension, compared, similarities, part.n_samples, n)
         found += new.map(lambda by_mix: nearness(by_mix[0]))
     return np.concatenate([np.zeros(0), *found])
-
-
-def check_lengths(how: Standardization, name: str) -> None:
-    """Refuse a kernel that is not scaled if lengths of new samples are not known."""
-    if how.scale is None and how.constant_self_similarity() is None:
-        raise ValueError(
-            f"{name}: comparing new samples by cosines needs their similarity to "
-            "themselves, and it is not constant for this kernel: pass self_similarity, "
-            "an array of k(x, x) with a row for each kernel and a column for each new "
-            "sample"
-        )
 
 
 def nearness_by_features(
@@ -140,10 +135,10 @@ def kept_block(source: FromFeatures) -> Block:
             f"the model has kept {len(common)} samples that all views have, too few to "
             "compare new ones with: fit AgreementKKM, which needs no approximation"
         )
-    kept = {}
-    for name in names:
-        numbers, entries = rows[name]
-        kept[name] = select(entries, np.searchsorted(numbers, common))
+    kept = {
+        name: select(rows[name][1], np.searchsorted(rows[name][0], common))
+        for name in names
+    }
     return Block(kept, len(common))
 
 
@@ -169,9 +164,8 @@ def unit_scale(how: Standardization) -> Array | None:
 
 def nearness(similarities: Array, n_own: int = 0) -> Float:
     """Return the similarity to the last of the nearest samples, without own ones."""
-    count = min(NEAREST, similarities.shape[1] - n_own) + n_own
-    nearest: Float = to_host(largest(similarities, count)[:, -1])
-    return nearest
+    n = min(NEAREST + n_own, similarities.shape[1])
+    return np.asarray(to_host(largest(similarities, n)[:, -1]))
 
 
 def some_at_a_time(samples: Samples, block_samples: int = 1024) -> Iterator[Samples]:
@@ -254,9 +248,9 @@ def find_outside(fitted: Float, new: Float) -> tuple[float, int, str, str]:
     shares = np.where(n_compared > 0, n_outside / np.maximum(n_compared, 1), -1)
     column = int(shares.argmax())
     values = new[is_compared[:, column], column]
-    ranges = (low[column], high[column]), (values.min(), values.max())
     share = float(n_outside.sum() / n_compared.sum())
-    return share, column, *map(_between, ranges)
+    old_range = _between(low[column], high[column])
+    return share, column, old_range, _between(values.min(), values.max())
 
 
 def _n_compared(width: int) -> int:
@@ -265,6 +259,6 @@ def _n_compared(width: int) -> int:
     return max(FEWEST_VALUES, min(1024, most_entries // max(width, 1)))
 
 
-def _between(bounds: tuple[float, float]) -> str:
+def _between(*bounds: float) -> str:
     """Return a range in words."""
     return " to ".join(dict.fromkeys(f"{bound:.4g}" for bound in bounds))

@@ -320,7 +320,7 @@ class Extension:
         for p, (P, each) in enumerate(zip(self.projections, self.maps, strict=True)):
             further = [P]
             for seen, a in regressions:
-                rows = numbers_of(each and each.samples, len(a))
+                rows = numbers_of(getattr(each, "samples", None), len(a))
                 further.append(to_device(a[rows] * (seen[p] / seen.sum()), P))
             projections.append(hstack(*further))
         assert self.learned is not None
@@ -340,7 +340,7 @@ class Extension:
         else:
             products = multiply(kernels, thin)
         n = stack.n_samples
-        rows = [numbers_of(each and each.samples, n) for each in self.maps]
+        rows = [numbers_of(getattr(each, "samples", None), n) for each in self.maps]
         numbers = [[p] for p in range(len(rows))]
         return self._sum(list(zip(numbers, rows, products, strict=True)), n)
 

@@ -179,10 +179,10 @@ class InductiveClusterer(
         """
         samples = self._read_new(X, self_similarity, observed, adjust)
         coefficients = getattr(self, "coefficients_", self.weights_)
+        references = self._references
         if self.approximation is not None:
             nearness, references = nearness_by_features(self, samples, coefficients)
         else:
-            references = self._references
             nearness = nearness_of_new(self, samples, coefficients, self_similarity)
         if references is None:
             raise ValueError(
@@ -197,13 +197,11 @@ class InductiveClusterer(
     ) -> Samples:
         """Read new samples as the fit has read its own."""
         check_is_fitted(self)
-        source = self._source
-        samples = source.read(self, X, observed, is_new=True, adjust=adjust)
-        if self_similarity is not None and not source.given_kernels:
+        if self_similarity is not None and not self._source.given_kernels:
             raise ValueError(
                 "self_similarity belongs to precomputed kernels: leave it out"
             )
-        return samples
+        return self._source.read(self, X, observed, is_new=True, adjust=adjust)
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array

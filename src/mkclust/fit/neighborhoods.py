@@ -339,8 +339,8 @@ class NewSamples:
             lengths = self.extension.lengths(part, place, cross, own)
             how = self.extension.standardizations[p]
             entries = how.rows(cross, lengths, first=first)
-            observed = self.extension.maps[p]
-            blocks[p] = KernelBlock(entries, rows, observed and observed.samples)
+            anchors = getattr(self.extension.maps[p], "samples", None)
+            blocks[p] = KernelBlock(entries, rows, anchors)
         return blocks
 
 

@@ -198,29 +198,22 @@ def _check_numbers(value: Any, where: str = "the model") -> None:
 
     Predictions from NaN are none, and compiled code would follow such indices.
     """
-    if isinstance(value, np.ndarray | float):
-        _refuse_nan(value, where)
-    elif hasattr(value, "check_format"):
+    if hasattr(value, "check_format"):
         value.check_format(full_check=True)
-        _refuse_nan(value.data, where)
+        value = value.data
+    is_own = type(value).__module__.startswith("mkclust.")
+    if isinstance(value, np.ndarray | float):
+        array = np.asarray(value)
+        if array.dtype.kind in "fc" and np.isnan(array).any():
+            raise ValueError(f"{where} holds NaN, from which nothing can be predicted")
     elif isinstance(value, Mapping):
         _check_numbers(list(value.values()), where)
     elif isinstance(value, list | tuple):
         for each in value:
             _check_numbers(each, where)
-    elif _is_own(value) or isinstance(value, BaseEstimator):
+    elif is_own or isinstance(value, BaseEstimator):
         for name, part in getattr(value, "__dict__", {}).items():
             # A number of another library may say that something is missing.
-            is_mark = isinstance(part, float) and not _is_own(value)
+            is_mark = isinstance(part, float) and not is_own
             if name not in MAY_BE_UNKNOWN and not is_mark:
                 _check_numbers(part, name)
-
-
-def _is_own(value: Any) -> bool:
-    return type(value).__module__.startswith("mkclust.")
-
-
-def _refuse_nan(numbers: Any, where: str) -> None:
-    array = np.asarray(numbers)
-    if array.dtype.kind in "fc" and np.isnan(array).any():
-        raise ValueError(f"{where} holds NaN, from which nothing can be predicted")

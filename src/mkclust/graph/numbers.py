@@ -208,7 +208,13 @@ def k_means_for_all(
         best = int(spreads.argmin())
         labels = distances[best].argmin(axis=0)
         spread = max(float(spreads[best]), 0.0)
-        found.append(Tight(labels, centers[best] + middle, spread))
+        found.append(
+            Tight(
+                labels=labels,
+                centers=centers[best] + middle,
+                spread=spread,
+            )
+        )
     return found
 
 

@@ -176,6 +176,6 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
     return H * to_device(is_missing, H)
 
 
-def _inverse(shares: Float) -> Float:
+def _inverse(shares: Float) -> np.ndarray:
     """Return the inverse of ``H_c^T H_c`` on the directions of observed samples."""
     return np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True)

@@ -154,9 +154,7 @@ class NumberOfClusters:
         answer = f"{self.n_clusters} clusters fit best"
         if self.resolution is not None:
             answer += f" at resolution {self.resolution:g}"
-        if self.tests is None:
-            return answer
-        return f"{answer}; {self.tests.title()}"
+        return answer if self.tests is None else f"{answer}; {self.tests.title()}"
 
     def _reasons(self) -> list[str]:
         """Return what the answer depends on, in sentences."""
@@ -184,14 +182,10 @@ class NumberOfClusters:
 
 def scores_of(*criteria: Float) -> Float:
     """Return the sum of criteria, (s,), each from 0 for the worst to 1 for the best."""
-    total = np.zeros(len(criteria[0]))
-    for values in criteria:
-        known = np.nan_to_num(values)
-        lowest = known.min()
-        spread = np.ptp(known)
-        if spread > 0:
-            total += (known - lowest) / spread
-    return total
+    known = np.nan_to_num(np.array(criteria))
+    spreads = np.ptp(known, axis=1, keepdims=True)
+    above = known - known.min(axis=1, keepdims=True)
+    return np.sum(above / np.where(spreads > 0, spreads, 1), axis=0)
 
 
 def highest(k_values: np.ndarray, scores: Float) -> tuple[int, ...]:
@@ -243,12 +237,10 @@ def cut_samples(
     compromise = find_compromise(stack)
     coefficients = compromise.scatter(compromise.coefficients)
 
-    n = stack.n_samples
-    sizes = [list_sizes(model.neighbors, n, k) for k in k_values]
+    sizes = [list_sizes(model.neighbors, stack.n_samples, k) for k in k_values]
     longest = max(sizes, key=len)
     *_, memberships = find_memberships(stack, coefficients, longest)
-    n_sizes = [len(each) for each in sizes]
-    cuts = cut_for_all(memberships, k_values, n_sizes)
+    cuts = cut_for_all(memberships, k_values, list(map(len, sizes)))
 
     scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
     candidates = highest(np.array(k_values), scores)
@@ -286,8 +278,7 @@ def _resample(
         part = np.sort(rng.choice(n, size, replace=False))
         among = [[each[part][:, part] for each in several] for several in memberships]
         found = cut_alike(among, k_values, ways)
-        pairs = zip(labels[:, part], found, strict=True)
-        row[:] = [agreement_of_labels(*pair) for pair in pairs]
+        row[:] = list(map(agreement_of_labels, labels[:, part], found))
     return agreements.mean(axis=0)
 
 
@@ -319,17 +310,12 @@ def result_of(
     tests: Any = None,
 ) -> NumberOfClusters:
     """Return what one pass over the graph says of the number of clusters."""
-    cuts = found.cuts
+    known = {name: each for name, each in vars(found.cuts).items() if name != "ways"}
     return NumberOfClusters(
         k_values=np.array(k_values),
-        eigengaps=cuts.eigengaps,
-        tightness=cuts.tightness,
-        agreements=cuts.agreements,
         stabilities=found.stabilities,
-        labels=cuts.labels,
         samples=samples,
         n_samples=n_samples,
-        within=cuts.within,
-        by_chance=cuts.by_chance,
         tests=tests,
+        **known,
     )

@@ -42,7 +42,7 @@ def solve_simple_mkkm(
         tol=tol,
         max_iter=max_iter,
         n_fixed=n_fixed,
-        start=start and start.vectors,
+        start=None if start is None else start.vectors,
         prove=prove,
         key=search_key(random_state),
     )
@@ -423,5 +423,5 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
             return solve_reduced_gradient(
                 stack, self.n_clusters, stopping=self.stopping, **options
             )
-        start = previous and previous.relaxation
+        start = None if previous is None else previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)
