@@ -50,13 +50,9 @@ MOST_LEVERAGE = 0.5
 def measure_agreement(stack: Stack) -> Agreement:
     """Return how the kernels of a stack agree, in one pass over them."""
     m = stack.n_kernels
-    norms = np.zeros(m)
-    directions = np.zeros(m)
+    norms, directions = np.zeros((2, m))
     n_common = np.zeros((m, m), int)
-    alignments = np.zeros((m, m))
-    scores = np.zeros((m, m))
-    likely = np.zeros((m, m))
-    lowest = np.zeros((m, m))
+    alignments, scores, likely, lowest = np.zeros((4, m, m))
     by_order = np.zeros((m, m), bool)
     comparisons = compare(stack)
     debiased = [debiased_alignments(each.products) for each in comparisons]

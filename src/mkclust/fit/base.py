@@ -420,8 +420,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def n_clusters_(self) -> int:
         """The number of clusters of a fit, which may have found it."""
-        number: int = getattr(self, "suggestion_", self).n_clusters
-        return number
+        found: Any = getattr(self, "suggestion_", self)
+        return found.n_clusters
 
     def _learns_missing(self, stack: Stack) -> bool:
         """Return whether values for samples that are missing from views are learned."""

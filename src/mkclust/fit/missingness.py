@@ -167,9 +167,13 @@ class Missingness:
         """Return it as JSON takes it; rarer patterns are missing from None."""
         names = ("follows", "agreement", "p_value", "n_permutations")
         views = pd.DataFrame(
-            {"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)}
+            {
+                "view": self.view_names,
+                "n_missing": self.view_counts.sum(axis=1),
+                "agreement": self.view_agreements,
+                "p_value": self.view_p_values,
+            }
         )
-        views = views.assign(agreement=self.view_agreements, p_value=self.view_p_values)
         patterns = pd.DataFrame(
             {"missing_from": self.patterns, "clusters": self.counts.tolist()}
         )

@@ -110,8 +110,12 @@ def read_training(
     if model.approximation is not None:
         samples = read_views(X, options=options, observed=observed)
     else:
-        expected = expected_input(model.kernels)
-        samples = read_samples(X, expected=expected, options=options, observed=observed)
+        samples = read_samples(
+            X,
+            expected=expected_input(model.kernels),
+            options=options,
+            observed=observed,
+        )
     check_observed(samples.missing, samples.names)
     if groups is not None:
         samples = samples.with_groups(groups)
@@ -342,9 +346,14 @@ def _cluster(
         check_covered(len(order), n, model.n_clusters)
     if ids is not None:  # so that the order of rows changes nothing that is random
         order = order[np.argsort([str(sample) for sample in ids[order]], kind="stable")]
-    options = model._options("n_init", "random_state")
-    options["rounding"] = form or model.rounding or "unit"
-    return round_partition(stack, solution, rows, order=order, **options)
+    return round_partition(
+        stack,
+        solution,
+        rows,
+        order=order,
+        rounding=form or model.rounding or "unit",
+        **model._options("n_init", "random_state"),
+    )
 
 
 def _warn_of_fit(

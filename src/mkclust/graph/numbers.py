@@ -89,8 +89,7 @@ def cut_for_all(
     """
     n = memberships[0][0].shape[0]
     labels = np.full((len(k_values), n), -1)
-    tightness = np.zeros(len(k_values))
-    agreements = np.zeros(len(k_values))
+    tightness, agreements = np.zeros((2, len(k_values)))
     chosen: dict[int, Way] = {}
     for count in np.unique(n_sizes).tolist():
         places = np.flatnonzero(np.equal(n_sizes, count)).tolist()
