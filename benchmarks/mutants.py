@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "agreement-limit",
-        "agreements/limits.py",
+        "agreements/alignments.py",
         "LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0) ** 2",
         "LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0)",
         "The limit of p-values does not fall with the square of the samples.",

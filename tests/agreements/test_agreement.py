@@ -16,7 +16,6 @@ from helpers.kernels import ONE_GAUSSIAN, gaussian_kernels
 from helpers.views import inserted, named_blobs, one_hot, strangers, two_camps
 from mkclust import AgreementKKM, AnchoredMKKM, KernelBank, agreement
 from mkclust.agreements import (
-    limit_rule,
     measure_agreement,
     p_text,
     p_value_limit,
@@ -27,6 +26,11 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
 BANK = KernelBank(**ONE_GAUSSIAN)
+# The p-value below which two views agree, in the words of the documentation.
+LIMIT_RULE = (
+    "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) and at least 1e-5 "
+    "(from 388 on)"
+)
 
 
 def stack_of(views, **options):
@@ -360,10 +364,7 @@ def test_the_numbers_and_the_categories_of_a_table_are_counted_as_one_view():
 
 
 def test_the_documented_limits_are_those_of_the_code():
-    rule = "1.5 / n^2 for n samples, but at most 1e-3 (up to 38 samples) "
-    rule += "and at least 1e-5 (from 388"
-    assert limit_rule().startswith(rule)
-    assert limit_rule() in " ".join(agreement.__doc__.split())
+    assert LIMIT_RULE in " ".join(agreement.__doc__.split())
     assert p_value_limit(np.array([38, 387])) == pytest.approx(
         [1e-3, 1.5 / 387**2], abs=0
     )
@@ -382,8 +383,8 @@ def test_the_limits_of_the_pages_are_those_of_the_code(page):
     if not path.exists():
         pytest.skip("the pages are in the repository only")
     text = re.sub(r"\s+", " ", path.read_text().replace("$", "").replace("²", "^2"))
-    start = limit_rule().split(" for ")[0]
-    bounds = re.findall(r"at (?:most|least) \S+", limit_rule())
+    start = LIMIT_RULE.split(" for ")[0]
+    bounds = re.findall(r"at (?:most|least) \S+", LIMIT_RULE)
     # Some pages name the samples first.
     said = rf"{re.escape(start)}(?: for n samples)?, but {bounds[0]} and {bounds[1]}"
     assert re.search(said, text)

@@ -12,7 +12,7 @@ from helpers.problems import FAMILIES, random_weights, top_eigenvalue_sum, wisha
 from mkclust import MKKM, SimpleMKKM
 from mkclust.data.samples import Samples
 from mkclust.engine.simplex import best_response
-from mkclust.fit.learned_rows import TRUST, LearnedRows, grams_of
+from mkclust.fit.embedding import TRUST, LearnedRows, grams_of
 from mkclust.linalg import inner_products, to_host
 from mkclust.methods.learned_fill import AlignedFills, regressed_fills
 from mkclust.stack import as_stack

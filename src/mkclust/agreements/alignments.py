@@ -17,6 +17,9 @@ References
    Dependence Maximization. JMLR 13, 2012. Eq. 5.
 """
 
+import math
+from typing import Any
+
 import numpy as np
 from scipy.special import gammaincc
 
@@ -34,6 +37,39 @@ from mkclust.types import Array, Float
 # Orders of the samples of each of two kernels, the given one included: more than
 # 200,000 pairs, so that twice a p-value can be below 1e-5.
 ORDERS = 448
+# The p-value below which two views agree, times the square of the number of samples,
+# ...
+LIMIT_TIMES_SQUARE = 1.5
+# ... if it is neither lower than the first of these nor higher than the second.
+LIMITS = (1e-5, 1e-3)
+
+
+def p_value_limit(n_samples: Any) -> Any:
+    """Return the p-value below which two views agree.
+
+    Chosen by benchmarks/agreement_limit.py. It does not depend on the number of views:
+    a view that agrees with none must not exclude another.
+    """
+    return np.clip(LIMIT_TIMES_SQUARE / np.maximum(n_samples, 1.0) ** 2, *LIMITS)
+
+
+def p_text(
+    value: float,
+    sign: str = "",
+) -> str:
+    """Return a p-value in one digit after a sign; as a bound if it is one.
+
+    Those in the far tail are below 1e-16, and the smallest that shuffled samples give
+    have "<=" as their sign.
+    """
+    if value < 1e-16:
+        return "< 1e-16" if sign else "<1e-16"
+
+    # The smallest p-value by shuffled samples, and twice it.
+    least = 1 / ORDERS**2
+    if math.isclose(value, least) or math.isclose(value, 2 * least):
+        sign = "<= "
+    return f"{sign}{value:.1g}"
 
 
 def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
@@ -42,18 +78,17 @@ def debiased_alignments(products: OffDiagonalProducts) -> tuple[Float, Float]:
     The alignments are ``u_pq / sqrt(u_pp u_qq)``, and zero if a norm is.
     """
     u = products.unbiased()
-    squares = np.maximum(np.diag(u), 0)
-    norms = np.sqrt(squares)
-    has_norm = norms > 0
-    divisors = np.where(has_norm, norms, 1)
-    cosines = u / divisors
-    cosines = cosines / divisors[:, None]
-    alignments = np.clip(cosines, -1, 1)
-    np.fill_diagonal(alignments, has_norm.astype(float))
+    norms = np.sqrt(np.maximum(np.diag(u), 0))
+    divisors = np.where(norms > 0, norms, 1)
+    alignments = np.clip(u / divisors / divisors[:, None], -1, 1)
+    np.fill_diagonal(alignments, norms > 0)
     return alignments, norms
 
 
-def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
+def effective_directions(
+    products: OffDiagonalProducts,
+    norms: Float,
+) -> Float:
     """Return the squared traces of centered kernels over their squared norms, (m,).
 
     About the number of equal eigenvalues; infinite for a kernel that is zero off its
@@ -61,10 +96,8 @@ def effective_directions(products: OffDiagonalProducts, norms: Float) -> Float:
     """
     n = products.n_samples
     n_pairs = max(n * (n - 1), 1)
-    traces = products.traces / n
-    sizes = traces - products.totals / n_pairs
-    relative = divided(sizes, norms, otherwise=np.inf)
-    return relative**2
+    sizes = products.traces / n - products.totals / n_pairs
+    return divided(sizes, norms, otherwise=np.inf) ** 2
 
 
 def divided(
@@ -75,15 +108,22 @@ def divided(
 ) -> Float:
     """Divide values by positive divisors, and replace those whose divisor is zero."""
     out = np.full(values.shape, otherwise)
-    return np.divide(values, divisors, out=out, where=divisors > 0)
+    return np.divide(
+        values,
+        divisors,
+        out=out,
+        where=divisors > 0,
+    )
 
 
-def permutation_scores(alignments: Float, n_samples: int) -> Float:
+def permutation_scores(
+    alignments: Float,
+    n_samples: int,
+) -> Float:
     """Return alignments in standard deviations over all permutations, (m, m)."""
     if n_samples < FEWEST_SAMPLES:
         return np.zeros_like(alignments)
-    per_deviation = np.sqrt(n_samples * (n_samples - 3) / 2)
-    return alignments * per_deviation
+    return alignments * np.sqrt(n_samples * (n_samples - 3) / 2)
 
 
 def leading_shares(entries: Array) -> Float:
@@ -92,15 +132,12 @@ def leading_shares(entries: Array) -> Float:
     One for a kernel of a single direction. The entries, (m, s, s), are U-centered in
     place.
     """
-    n_kernels = entries.shape[0]
-    norms = np.zeros(n_kernels)
-    largest = np.zeros(n_kernels)
-    for p in range(n_kernels):
+    shares = np.ones(entries.shape[0])
+    for p in range(len(shares)):
         centered = u_centered(entries[p, :, :])
-        norms[p] = sum_of_squares(centered) ** 0.5
-        eigenvalues = eigvalsh(centered)
-        largest[p] = np.abs(eigenvalues).max()
-    shares = divided(largest, norms, otherwise=1.0)
+        norm = sum_of_squares(centered) ** 0.5
+        if norm > 0:
+            shares[p] = np.abs(eigvalsh(centered)).max() / norm
     return np.minimum(shares, 1.0)
 
 
@@ -135,12 +172,9 @@ def p_values(
     `permutation_scores`, (m, m), and shares those of `leading_shares`; scores with
     other kernels, (m, o), need the shares of these.
     """
-    if others is None:
-        others = shares
-    largest = np.outer(shares, others)  # terms
+    largest = np.outer(shares, shares if others is None else others)  # terms
     shape = 1 / (2 * largest**2)
-    deviation = np.sqrt(shape)
-    quantile = shape + scores * deviation
+    quantile = shape + scores * np.sqrt(shape)
     return gammaincc(shape, np.maximum(quantile, 0))
 
 
@@ -151,17 +185,16 @@ def row_kurtoses(entries: Array) -> Float:
     for zeros.
     """
     xp = namespace(entries)
-    squared = xp.sum(entries * entries, axis=2)
-    squared = to_host(squared)
-    n = squared.shape[1]
-    totals = squared.sum(axis=1, keepdims=True)
-    totals = np.broadcast_to(totals, squared.shape)
-    shares = divided(squared, totals, otherwise=np.inf)
-    sums = np.sum(shares**2, axis=1)
-    return n * sums - 3
+    squared = to_host(xp.sum(entries * entries, axis=2))
+    sums = np.sum(squared**2, axis=1)
+    totals = squared.sum(axis=1)
+    return squared.shape[1] * divided(sums, totals**2, otherwise=np.inf) - 3
 
 
-def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
+def are_localized(
+    kurtoses: Float,
+    n_samples: int,
+) -> np.ndarray:
     """Return which pairs of kernels have too few samples for normal terms, (m, m).
 
     Over all permutations the excess kurtosis of the inner product of two vectors is
@@ -170,8 +203,7 @@ def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
     expansion p-values of 1e-5 are then too small by a factor of two and more.
     """
     positive = np.clip(kurtoses, 0, n_samples)
-    of_products = np.outer(positive, positive)
-    return of_products > 0.1 * n_samples
+    return np.outer(positive, positive) > 0.1 * n_samples
 
 
 def simulated_p_value(
@@ -190,29 +222,25 @@ def simulated_p_value(
     given = np.arange(len(V))
     if orders is None:
         rng = np.random.default_rng(0)
-        repeated = np.tile(given, (2, ORDERS, 1))
-        orders = rng.permuted(repeated, axis=2)
+        orders = rng.permuted(np.tile(given, (2, ORDERS, 1)), axis=2)
     orders[:, 0] = given
 
     # By orders of the first kernel, its directions, and the same of the second.
-    of_orders = V[orders[0]]
-    of_other_orders = W[orders[1]]
-    products = np.tensordot(of_orders, of_other_orders, axes=(1, 1))
-    alike = np.einsum("airj,i,j->ar", products**2, of_first, of_second)
-    # Equivalent orders differ by rounding.
-    of_given = alike[0, 0]
-    least = of_given * (1 - 1e-6)
+    products = np.tensordot(V[orders[0]], W[orders[1]], axes=(1, 1))
+    alike = np.einsum(
+        "airj,i,j->ar",
+        products**2,
+        of_first,
+        of_second,
+    )
+    least = alike[0, 0] * (1 - 1e-6)  # equivalent orders differ by rounding
     if least > 0:
-        is_as_much = alike >= least
-        return float(is_as_much.mean())
+        return float((alike >= least).mean())
     return 1.0
 
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:
     """Return three leading eigenvectors by size, and their eigenvalues."""
-    centered = u_centered(K.copy())
-    values, vectors = eigh(centered)
-    sizes = np.abs(values)
-    falling = np.argsort(-sizes)
-    leading = falling[:3]
+    values, vectors = eigh(u_centered(K.copy()))
+    leading = np.argsort(-np.abs(values))[:3]
     return vectors[:, leading], values[leading]

@@ -18,8 +18,9 @@ makes them exchangeable whatever their sizes are.
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from mkclust.agreements.alignments import FEWEST_SAMPLES, divided, u_centered
+from mkclust.agreements.alignments import divided, u_centered
 from mkclust.types import Float
 
 
@@ -45,30 +46,26 @@ class WithinGroups:
         return divided(np.outer(norms, norms), self.deviations)
 
 
-def compare_within_groups(entries: Float, groups: np.ndarray) -> WithinGroups:
+def compare_within_groups(
+    entries: Float,
+    groups: np.ndarray,
+) -> WithinGroups:
     """Compare kernels by the differences within groups, by entries, (m, s, s)."""
     order = np.argsort(groups, kind="stable")
     rising = groups[order]
     _, starts, sizes = np.unique(rising, return_index=True, return_counts=True)
-    places = np.ix_(order, order)
-    blocks = []
-    squares = []
-    for K in entries:
-        block = _centered_blocks(K[places], starts, sizes)
-        blocks.append(block)
-        lengths = _sum_blocks(block * block, starts)
-        squares.append(lengths.reshape(-1))
-    of_kernels = np.stack(squares)
-    centered = np.stack(blocks)
-    flat = centered.reshape(len(blocks), -1)
+    sorted_entries = entries[:, order[:, None], order]
+    centered = np.stack([_centered_blocks(K, starts, sizes) for K in sorted_entries])
+    of_rows = np.add.reduceat(centered**2, starts, axis=1)
+    of_blocks = np.add.reduceat(of_rows, starts, axis=2)
+    squares = of_blocks.reshape(len(entries), -1)
+    flat = centered.reshape(len(entries), -1)
 
-    others = sizes - 1
-    pairs = np.outer(others, others)
+    pairs = np.outer(sizes - 1, sizes - 1)
     np.fill_diagonal(pairs, sizes * (sizes - 3))
     # Blocks that leave nothing to permute are zero.
-    divisors = np.maximum(pairs, 1)
-    relative = of_kernels / divisors.reshape(-1)
-    variances = 2 * relative @ of_kernels.T
+    divisors = np.maximum(pairs, 1).reshape(-1)
+    variances = 2 * (squares / divisors) @ squares.T
     return WithinGroups(
         groups=rising,
         entries=centered,
@@ -83,26 +80,14 @@ def _centered_blocks(
     sizes: np.ndarray,
 ) -> Float:
     """Return a kernel without the means of its blocks; rows are sorted by group."""
-    column_sums = np.add.reduceat(K, starts, axis=0)
-    column_means = column_sums / sizes[:, None]
+    column_means = np.add.reduceat(K, starts, axis=0) / sizes[:, None]
     K = K - np.repeat(column_means, sizes, axis=0)
-    row_sums = np.add.reduceat(K, starts, axis=1)
-    row_means = row_sums / sizes
+    row_means = np.add.reduceat(K, starts, axis=1) / sizes
     K -= np.repeat(row_means, sizes, axis=1)
     for start, size in zip(starts, sizes, strict=True):
         own = slice(start, start + size)
-        block = K[own, own]
-        if size >= FEWEST_SAMPLES:
-            K[own, own] = u_centered(block.copy())
-        else:
-            block[:] = 0.0
+        K[own, own] = u_centered(K[own, own].copy())
     return K
-
-
-def _sum_blocks(values: Float, starts: np.ndarray) -> Float:
-    """Return the sums of the entries of all blocks, (g, g)."""
-    of_rows = np.add.reduceat(values, starts, axis=0)
-    return np.add.reduceat(of_rows, starts, axis=1)
 
 
 def orders_within_groups(
@@ -124,13 +109,10 @@ def draw_members(
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     # Less than eight samples say little of a group.
     most = max(n_samples // len(numbers), 8)
-    taken = np.minimum(sizes, most)
     places = rng.permutation(len(numbers))
-    totals = np.cumsum(taken[places])
-    chosen = places[totals <= n_samples]
-    is_drawn = np.isin(codes, chosen)
-    is_first = _places_in_group(codes, rng) < most
-    return np.flatnonzero(is_drawn & is_first)
+    totals = np.cumsum(np.minimum(sizes, most)[places])
+    is_drawn = np.isin(codes, places[totals <= n_samples])
+    return np.flatnonzero(is_drawn & (_places_in_group(codes, rng) < most))
 
 
 def draw_equally(
@@ -144,11 +126,8 @@ def draw_equally(
     the groups if there are more than these.
     """
     numbers, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    per_group = n_samples // len(numbers)
-    n_each = min(int(sizes.min()), per_group)
-    n_each = max(n_each, 1)
-    is_first = _places_in_group(codes, rng) < n_each
-    chosen = np.flatnonzero(is_first)
+    n_each = max(min(int(sizes.min()), n_samples // len(numbers)), 1)
+    chosen = np.flatnonzero(_places_in_group(codes, rng) < n_each)
     order = np.argsort(codes[chosen], kind="stable")
     by_group = chosen[order].reshape(-1, n_each)
     if len(by_group) <= n_samples:
@@ -157,14 +136,10 @@ def draw_equally(
     return by_group[np.sort(drawn)]
 
 
-def _places_in_group(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _places_in_group(
+    codes: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Return the place of every sample in a random order of its group, from zero."""
-    n = len(codes)
-    keys = rng.random(n)
-    order = np.lexsort([keys, codes])
-    sizes = np.bincount(codes)
-    starts = np.cumsum(sizes) - sizes
-    first = np.repeat(starts, sizes)
-    places = np.empty(n, dtype=np.intp)
-    places[order] = np.arange(n) - first
-    return places
+    keys = pd.Series(rng.random(len(codes)))
+    return keys.groupby(codes).rank(method="first").to_numpy(int) - 1

@@ -6,16 +6,52 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from mkclust.agreements.alignments import divided
-from mkclust.agreements.copies import can_be_copies, components
-from mkclust.agreements.limits import limit_text, p_text, p_value_limit
+from mkclust.agreements.alignments import divided, p_text, p_value_limit
 from mkclust.text import join_words, printable, text_table
 from mkclust.types import Float
 
 # Fewer effective directions mean less weight: a column of two levels has 1, tables
 # mostly over 4.
 FULL_WEIGHT_DIRECTIONS = 3.0
+# Two kernels with a larger alignment are copies.
+COPY_ALIGNMENT = 0.99
+
+
+def can_be_copies(pair_samples: np.ndarray) -> np.ndarray:
+    """Return which pairs share all samples, or enough to be called copies, (m, m)."""
+    own = np.diag(pair_samples)
+    # Fewer samples in common can be alike by chance.
+    fewest_for_copies = 24
+    needed = np.minimum(np.maximum(own[:, None], own), fewest_for_copies)
+    return np.asarray(pair_samples >= needed)
+
+
+def independent_views(
+    alignments: Float,
+    views: Any,
+    pair_samples: np.ndarray,
+) -> np.ndarray:
+    """Return the number of the independent view of each kernel, (m,).
+
+    Views are copies, and one independent view, if every kernel of the one has a copy
+    among the kernels of the other.
+    """
+    numbers = np.unique(views, return_inverse=True)[1]
+    of_view = numbers == np.arange(numbers.max() + 1)[:, None]
+    alike = (alignments > COPY_ALIGNMENT) & can_be_copies(pair_samples)
+    # (view, kernel).
+    has_copy = np.array([alike[:, members].any(axis=1) for members in of_view])
+    within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
+    return components(within & within.T)[numbers]
+
+
+def components(links: np.ndarray) -> np.ndarray:
+    """Return the number of each one's connected component, given the links, (m, m)."""
+    # Sparse, because SciPy is slow on dense graphs.
+    return connected_components(csr_array(links), directed=False)[1]
 
 
 class Evidence(NamedTuple):
@@ -118,48 +154,39 @@ class Agreement:
     def limits_in_words(self) -> str:
         """Return the limit of the p-values, or the smallest and the largest of them."""
         others = self._are_other_views
-        limits = self.limits
-        if others.any():
-            limits = limits[others]
-        lowest = limit_text(limits.min())
-        highest = limit_text(limits.max())
-        if lowest == highest:
-            return lowest
-        return f"{lowest} to {highest}"
+        limits = self.limits[others] if others.any() else self.limits
+        ends = [f"{limit:.1g}" for limit in (limits.min(), limits.max())]
+        return " to ".join(dict.fromkeys(ends))
 
     @property
     def shares(self) -> np.ndarray:
         """Whether each kernel agrees with another independent view, (m,) of bool."""
-        agree = self.p_values < self.limits
-        return np.asarray(agree.any(axis=1))
+        return np.asarray((self.p_values < self.limits).any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Kernels that agree, even through others: most independent views first."""
         kernels = np.flatnonzero(self.shares)
         links = (self.p_values < self.limits) | ~self._are_other_views
-        among_kernels = np.ix_(kernels, kernels)
-        number = components(links[among_kernels])
-        groups = []
-        for each in np.unique(number):
-            members = kernels[number == each]
-            groups.append(members.tolist())
+        number = components(links[np.ix_(kernels, kernels)])
+        groups = [tuple(kernels[number == g].tolist()) for g in np.unique(number)]
 
-        def rank(group: list[int]) -> tuple[int, float]:
+        def rank(group: tuple[int, ...]) -> tuple[int, float]:
             """Return how many independent views a group has, and how they agree."""
-            n_views = len(np.unique(self.independent_views[group]))
             agreement = self._agreement_sums(group).mean()
             # Rounded, so that rounding errors do not order equal groups.
-            return n_views, round(float(agreement), 6)
+            return self._count_views(group), round(float(agreement), 6)
 
-        ranked = sorted(groups, key=rank, reverse=True)
-        return tuple(map(tuple, ranked))
+        return tuple(sorted(groups, key=rank, reverse=True))
+
+    def _count_views(self, kernels: Sequence[int]) -> int:
+        """Return how many independent views some kernels are of."""
+        return len(np.unique(self.independent_views[list(kernels)]))
 
     @property
     def is_incomplete(self) -> bool:
         """Whether kernels were compared on different samples, as some are missing."""
-        differ = self.pair_samples != self.n_samples
-        return bool(differ.any())
+        return bool((self.pair_samples != self.n_samples).any())
 
     @property
     def any_share(self) -> bool:
@@ -169,33 +196,29 @@ class Agreement:
     @property
     def is_testable(self) -> bool:
         """Whether two views have enough samples for a p-value below the limit."""
-        could_agree = self.lowest_p_values < self.limits
-        return bool(could_agree.any())
+        return bool((self.lowest_p_values < self.limits).any())
 
     @cached_property
     def chosen(self) -> list[int]:
         """The included kernels: those of the first group, or all without a group."""
-        if self.groups:
-            return list(self.groups[0])
-        return list(range(len(self.names)))
+        return list(self.groups[0] if self.groups else range(len(self.names)))
 
     @property
     def set_aside(self) -> tuple[str, ...]:
         """Names of the kernels that are not included, none if nothing agrees."""
-        kernels = range(len(self.names))
-        return tuple(self.names[p] for p in kernels if p not in self.chosen)
+        names = enumerate(self.names)
+        return tuple(name for p, name in names if p not in self.chosen)
 
     @property
     def copies(self) -> tuple[tuple[str, ...], ...]:
         """Names of the kernels of views that are close copies of one another."""
         numbers = self.independent_views
-        found = []
-        for each in np.unique(numbers):
-            group = np.flatnonzero(numbers == each)
-            views = {self.views[p] for p in group}
-            if len(views) > 1:
-                found.append(tuple(self.names[p] for p in group))
-        return tuple(found)
+        groups = [np.flatnonzero(numbers == each) for each in np.unique(numbers)]
+        return tuple(
+            tuple(self.names[p] for p in group)
+            for group in groups
+            if len({self.views[p] for p in group}) > 1
+        )
 
     def weights(self) -> Float:
         """Return the weight of each kernel, zero if it is set aside, (m,).
@@ -207,8 +230,7 @@ class Agreement:
         """
         numbers = self.independent_views[self.chosen]
         _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-        counts = np.bincount(place)
-        values = 1 / counts[place]
+        values = 1 / np.bincount(place)[place]
         # A view that agrees with the others by less than this share of the median has
         # less weight, in proportion. Chosen on the data sets of
         # benchmarks/agreement.py.
@@ -241,18 +263,14 @@ class Agreement:
         part = np.ix_(group, group)
         others = self._are_other_views[part]
         sizes = (~others).sum(axis=1)
-        have_enough = can_be_copies(self.pair_samples)
-        known = others & have_enough[part]
-        any_known = known.any(axis=1, keepdims=True)
-        known = np.where(any_known, known, others)
-        positive = np.maximum(self.alignments[part], 0)
-        agreeing = np.where(known, positive, 0)
+        known = others & can_be_copies(self.pair_samples)[part]
+        known = np.where(known.any(axis=1, keepdims=True), known, others)
+        agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
         # A pair with few samples in common counts as the others of the kernel do on
         # average.
         n_others = np.sum(others / sizes, axis=1)
         n_known = np.sum(known / sizes, axis=1)
-        sums = np.sum(agreeing / sizes, axis=1)
-        return sums * (n_others / n_known)
+        return np.sum(agreeing / sizes, axis=1) * (n_others / n_known)
 
     def verdict(self, *, sets_aside: bool = True) -> str:
         """Return in words which views agree and which were set aside, with p-values.
@@ -261,14 +279,20 @@ class Agreement:
         """
         if len(set(self.views)) == 1:
             return "One view alone: there is nothing to compare it with."
-        found = []
-        for names in self.copies:
-            found.append(f"{join_words(names)} are copies and count as one view.")
+        found = [
+            f"{join_words(names)} are copies and count as one view."
+            for names in self.copies
+        ]
         if self.n_independent_views == 1:
             found.append("There is no other view to compare with.")
         elif not self.is_testable:
             n_common = int(self.pair_samples[self._are_other_views].max())
-            found.append(self._about_few(n_common))
+            where = "in common"
+            if self.n_sample_groups is not None:
+                where = f"in {self.n_sample_groups} groups"
+            found.append(
+                f"{n_common} samples {where} are too few to test: all views are used."
+            )
         elif not self.groups:
             found.append(self._about_no_agreement())
         else:
@@ -279,13 +303,6 @@ class Agreement:
             *self.order_sentences(),
         ]
         return printable(" ".join(found))
-
-    def _about_few(self, n_common: int) -> str:
-        """Say that there are too few samples to test."""
-        where = "in common"
-        if self.n_sample_groups is not None:
-            where = f"in {self.n_sample_groups} groups"
-        return f"{n_common} samples {where} are too few to test: all views are used."
 
     def _about_sample_groups(self) -> list[str]:
         """Say how groups of samples were taken into account, if there are some."""
@@ -302,19 +319,15 @@ class Agreement:
 
     def _about_no_agreement(self) -> str:
         """Say that no two views agree clearly, and which are closest to it."""
-        relative = self.p_values / self.limits
-        least = relative.min(axis=1)
-        p = int(np.argmin(least))
+        p = int(np.argmin((self.p_values / self.limits).min(axis=1)))
         q = self.closest(p)
-        p_value = p_text(self.p_values[p, q], "= ")
-        limit = limit_text(self.limits[p, q])
-        n_common = self.pair_samples[p, q]
         who = f"No two of the {self.n_independent_views} views"
         if self.n_independent_views == 2:
             who = "The two views do not"
         return (
-            f"{who} agree clearly (p {p_value} for {self.names[p]} and "
-            f"{self.names[q]}; the limit for {n_common} samples is {limit}). "
+            f"{who} agree clearly (p {p_text(self.p_values[p, q], '= ')} for "
+            f"{self.names[p]} and {self.names[q]}; the limit for "
+            f"{self.pair_samples[p, q]} samples is {self.limits[p, q]:.1g}). "
             "The test can miss weak agreement and clusters of few samples. All views "
             "are used, and the clusters may match none of them."
         )
@@ -322,13 +335,10 @@ class Agreement:
     def _about_agreement(self, sets_aside: bool) -> list[str]:
         """Say which views agree, and which agree with no other one."""
         groups = self.groups
-        first = list(groups[0])
         n = self.n_independent_views
-        n_chosen = len(np.unique(self.independent_views[first]))
+        n_chosen = self._count_views(groups[0])
         kernels = np.flatnonzero(self.shares).tolist()
-        p_values = []
-        for p in kernels:
-            p_values.append(self.p_values[p, self.closest(p)])
+        p_values = [self.p_values[p, self.closest(p)] for p in kernels]
         largest = float(max(p_values))
         agree = f"views agree (p {p_text(largest, '<= ')})"
         how_many = f"{n_chosen} of {n}"
@@ -346,35 +356,29 @@ class Agreement:
                 f"{len(groups)} groups of {agree}, but not clearly with each other: "
                 f"{'; '.join(listed)}. {which}."
             )
-        elif len(first) == len(self.names):
+        elif len(groups[0]) == len(self.names):
             sentence = f"{how_many} {agree}."
         else:
             sentence = f"{how_many} {agree}: {listed[0]}."
         if self.shares.all():
             return [sentence]
 
-        what = "Used"
-        if sets_aside:
-            what = "Set aside"
+        what = "Set aside" if sets_aside else "Used"
         return [sentence, f"{what} without clear agreement: {self._lone_kernels()}."]
 
     def _lone_kernels(self) -> str:
         """Return the kernels that agree with no other one, with p-values and limits."""
-        lone = np.flatnonzero(~self.shares).tolist()
-        evidence = [self.evidence(p) for p in lone]
-        limits = [limit_text(each.limit) for each in evidence]
-        # A limit that all have in common is said once.
-        is_shared = len(set(limits)) == 1
-        others = []
-        for p, each, limit in zip(lone, evidence, limits, strict=True):
-            text = p_text(each.p_value, "= ")
-            if not is_shared:
-                text += f"; the limit is {limit}"
-            others.append(f"{self.names[p]} (p {text})")
-        listed = join_words(others)
-        if is_shared:
-            listed += f"; the limit is {limits[0]}"
-        return listed
+        found = {p: self.evidence(p) for p in np.flatnonzero(~self.shares).tolist()}
+        limits = {p: f"; the limit is {each.limit:.1g}" for p, each in found.items()}
+        shared = ""
+        if len(set(limits.values())) == 1:  # said once
+            shared = next(iter(limits.values()))
+            limits = dict.fromkeys(found, "")
+        others = [
+            f"{self.names[p]} (p {p_text(each.p_value, '= ')}{limits[p]})"
+            for p, each in found.items()
+        ]
+        return join_words(others) + shared
 
     def order_sentences(self) -> list[str]:
         """Return which views may agree by the rows' order alone; nothing if none do."""
@@ -393,22 +397,21 @@ class Agreement:
         """Return the names of kernels, one view standing for its copies."""
         views = np.array(self.views)
         numbers = self.independent_views
-        found = []
-        for p in kernels:
-            copies = views[numbers == numbers[p]]
-            if views[p] == copies.min():
-                found.append(self.names[p])
-        return found
+        return [
+            self.names[p]
+            for p in kernels
+            if views[p] == views[numbers == numbers[p]].min()
+        ]
 
     def _unknown_pairs(self) -> list[str]:
         """Say which kernels have too few samples in common to be tested."""
         unknown = self._are_other_views & (self.lowest_p_values >= self.limits)
         # More samples would not help a kernel that is zero off its diagonal.
         unknown &= np.outer(self.norms, self.norms) > 0
-        pairs = []
-        for p, q in np.argwhere(np.triu(unknown)):
-            n_common = self.pair_samples[p, q]
-            pairs.append(f"{self.names[p]} and {self.names[q]} ({n_common})")
+        pairs = [
+            f"{self.names[p]} and {self.names[q]} ({self.pair_samples[p, q]})"
+            for p, q in np.argwhere(np.triu(unknown))
+        ]
         if not pairs or not self.is_incomplete:
             return []
         return [
@@ -423,25 +426,25 @@ class Agreement:
         of these.
         """
         is_elsewhere = self.shares[p] and p not in self.chosen
-        among = None
-        if is_elsewhere:
-            among = self.chosen
-        q = self.closest(p, among)
+        q = self.closest(p, self.chosen if is_elsewhere else None)
         return Evidence(
             partner=self.names[q],
             p_value=float(self.p_values[p, q]),
             limit=float(self.limits[p, q]),
         )
 
-    def closest(self, p: int, among: Sequence[int] | None = None) -> int:
+    def closest(
+        self,
+        p: int,
+        among: Sequence[int] | None = None,
+    ) -> int:
         """Return the closest kernel, by its p-value, in another independent view."""
         others = np.flatnonzero(self._are_other_views[p])
         if among is not None:
             others = np.intersect1d(others, among)
         p_values = np.maximum(self.p_values[p, others], 1e-16)
         relative = p_values / self.limits[p, others]
-        scores = self.scores[p, others]
-        order = np.lexsort([-scores, relative])
+        order = np.lexsort([-self.scores[p, others], relative])
         return int(others[order[0]])
 
     def summary(self) -> str:
@@ -461,22 +464,18 @@ class Agreement:
         weights = self.weights()
         for p, name in enumerate(self.names):
             q = self.closest(p)
-            directions = min(self.directions[p], 999)
             row = [
                 name,
                 self.names[q],
                 f"{self.alignments[p, q]:.3f}",
                 f"{self.scores[p, q]:.1f}",
                 p_text(self.p_values[p, q]),
-                f"{directions:.3g}",
+                f"{min(self.directions[p], 999):.3g}",
                 f"{weights[p]:.2f}",
             ]
-            if self.is_incomplete:
-                row.append(str(self.pair_samples[p, q]))
-            rows.append(row)
+            rows.append(row + [str(self.pair_samples[p, q])] * self.is_incomplete)
         lines = [self.verdict(), text_table(rows)]
-        has_few = self.directions < FULL_WEIGHT_DIRECTIONS
-        poor = [p for p in self.chosen if has_few[p]]
+        poor = [p for p in self.chosen if self.directions[p] < FULL_WEIGHT_DIRECTIONS]
         if self.any_share and 0 < len(poor) < len(self.chosen):
             names = join_words(self._names_of(poor))
             lines.append(f"Less weight, because of few effective directions: {names}.")

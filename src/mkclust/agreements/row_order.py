@@ -47,52 +47,40 @@ class Rows:
     @property
     def length(self) -> int:
         """Rows per window."""
-        n_rows = int(self.entries.shape[1])
-        return n_rows // self.n_windows
+        return int(self.entries.shape[1]) // self.n_windows
 
     def centered(self) -> list[Float]:
         """Return the U-centered kernels of every window, (m, l, l), of norm one."""
-        found = []
-        for window in range(self.n_windows):
-            start = window * self.length
-            part = slice(start, start + self.length)
-            blocks = self.entries[:, part, part]
-            own = [_as_much_of_every_row(block) for block in blocks]
-            found.append(np.stack(own))
-        return found
+        starts = range(0, self.n_windows * self.length, self.length)
+        parts = [slice(start, start + self.length) for start in starts]
+        return [
+            np.stack([_as_much_of_every_row(K[part, part]) for K in self.entries])
+            for part in parts
+        ]
 
 
 def _as_much_of_every_row(K: Float) -> Float:
     """Return a U-centered kernel of norm one, of about equally long rows, (l, l)."""
     # Some outliers that happen to be neighbors are no order.
     K = u_centered(K.copy())
-    norms = np.linalg.norm(K, axis=1)
-    lengths = np.sqrt(norms)
+    lengths = np.sqrt(np.linalg.norm(K, axis=1))
     scale = divided(np.ones_like(lengths), lengths)
-    K = K * scale
-    K = K * scale[:, None]
-    K = u_centered(K)
-    norm = np.linalg.norm(K)
-    if norm > 0:
-        return K / norm
-    return K
+    K = u_centered(K * scale * scale[:, None])
+    return K / (np.linalg.norm(K) or 1.0)
 
 
 def neighboring_rows(n_rows: int) -> np.ndarray:
     """Return the indices of the rows of a few windows, rising, (w, l)."""
-    starts = np.linspace(0, n_rows - WINDOW, WINDOWS)
-    starts = starts.astype(int)
+    starts = np.linspace(0, n_rows - WINDOW, WINDOWS).astype(int)
     return starts[:, None] + np.arange(WINDOW)
 
 
 def spread_rows(n_rows: int) -> np.ndarray:
     """Return the indices of all rows, (n, 1), or of neighbors to average, (g, t)."""
     most = WINDOW * WINDOWS
-    rows_per_mean = -(-n_rows // most)
-    n_averaged = min(rows_per_mean, 4)
+    n_averaged = min(-(-n_rows // most), 4)
     n_means = min(n_rows // n_averaged, most)
-    numbers = np.arange(n_means)
-    starts = numbers * n_rows // n_means
+    starts = np.arange(n_means) * n_rows // n_means
     return starts[:, None] + np.arange(n_averaged)
 
 
@@ -107,15 +95,11 @@ def order_p_values(rows: Rows) -> Float:
     length = rows.length
     next_rows = np.eye(length, k=1)
     links = u_centered(next_rows + next_rows.T)
-    identity = np.eye(length)
-    cosines = dct(identity, axis=0, norm="ortho")
-    cosines = cosines[1:]
-    fourth = np.sum(cosines**4, axis=1)
+    cosines = dct(np.eye(length), axis=0, norm="ortho")[1:]
     # The norm of the U-centered c c^T: its diagonal is c^2, and its row sums are zero.
+    of_diagonals = np.sum(cosines**4, axis=1) * length / (length - 2)
     n_others = (length - 1) * (length - 2)
-    constant = 1 / n_others
-    of_diagonals = fourth * length / (length - 2)
-    norms = np.sqrt(1 - of_diagonals + constant)
+    norms = np.sqrt(1 - of_diagonals + 1 / n_others)
 
     # Neighbors, and the distances of rows that are more alike if groups take turns.
     distances = range(1, 17)
@@ -124,7 +108,12 @@ def order_p_values(rows: Rows) -> Float:
     along = np.zeros((m, length - 1))
     for K in rows.centered():
         for place, distance in enumerate(distances):
-            sums = np.trace(K, offset=distance, axis1=1, axis2=2)
+            sums = np.trace(
+                K,
+                offset=distance,
+                axis1=1,
+                axis2=2,
+            )
             at_distance[:, place] += 2 * sums / norm_of_links
         turned = K @ cosines.T
         along += np.einsum("ki,pik->pk", cosines, turned) / norms
@@ -133,24 +122,19 @@ def order_p_values(rows: Rows) -> Float:
     along = permutation_scores(along, length) / deviation
 
     ones = np.ones(m)
-    share = leading_shares(links[None])
-    of_neighbors = p_values(at_distance[:, :1], ones, share)
+    of_neighbors = p_values(at_distance[:, :1], ones, leading_shares(links[None]))
     # Of several windows, as many equal directions.
-    share_of_each = rows.n_windows**-0.5
-    shares = np.full(length - 1, share_of_each)
-    of_cosines = p_values(along, ones, shares)
-    least = (length - 1) * of_cosines.min(axis=1)
+    shares = np.full(length - 1, rows.n_windows**-0.5)
+    least = (length - 1) * p_values(along, ones, shares).min(axis=1)
     smaller = np.minimum(of_neighbors[:, 0], least)
 
     # Neighbors are alike at the level of 5 %, and rows at no distance clearly more: by
     # twice the score of neighbors and two deviations.
     neighbors = at_distance[:, 0]
-    at_larger_distance = at_distance[:, 1:]
-    others = at_larger_distance.max(axis=1)
-    are_alike = neighbors > 1.64
+    others = at_distance[:, 1:].max(axis=1)
     are_most_alike = others < 2 * neighbors + 2
-    doubled = np.minimum(2 * smaller, 1)
-    return np.where(are_alike & are_most_alike, doubled, 1)
+    follows = (neighbors > 1.64) & are_most_alike
+    return np.where(follows, np.minimum(2 * smaller, 1), 1)
 
 
 def alike_if_shifted(
@@ -166,20 +150,22 @@ def alike_if_shifted(
     n_windows = rows.n_windows
     length = rows.length
     m = len(rows.entries)
-    largest_shift = min(16, length // 4)
-    shifts = range(4, largest_shift + 1, 2)
+    shifts = range(4, min(16, length // 4) + 1, 2)
     if not shifts:
         return np.zeros((m, m), bool)
-    whole = rows.entries.reshape(m, n_windows, length, n_windows, length)
+    whole = rows.entries.reshape(
+        m,
+        n_windows,
+        length,
+        n_windows,
+        length,
+    )
     most = shifts[-1]
 
     def part(shift: int) -> Float:
         """Return the entries without the first and last rows of windows, (m, n^2)."""
-        first = most + shift
-        last = length - most + shift
-        kept = slice(first, last)
-        entries = whole[:, :, kept, :, kept]
-        return entries.reshape(m, -1)
+        kept = slice(most + shift, length - most + shift)
+        return whole[:, :, kept, :, kept].reshape(m, -1)
 
     unshifted = part(0)
     n = n_windows * (length - 2 * most)
@@ -187,32 +173,27 @@ def alike_if_shifted(
     # Whether the other kernel is U-centered, too, does not change the inner product.
     centered = [u_centered(K.copy()) for K in kernels]
     fixed = np.stack(centered).reshape(m, -1)
-    products = fixed @ unshifted.T
-    least = share * products
-    n_alike = np.zeros((m, m), dtype=int)
-    for shift in shifts:
-        backward = fixed @ part(-shift).T
-        forward = fixed @ part(shift).T
-        n_alike += backward > least
-        n_alike += forward > least
-    are_alike = n_alike > n_accidents
+    least = share * (fixed @ unshifted.T)
+    both_ways = [*shifts, *(-shift for shift in shifts)]
+    alike = [fixed @ part(shift).T > least for shift in both_ways]
+    are_alike = np.sum(alike, axis=0) > n_accidents
     return are_alike | are_alike.T
 
 
-def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarray:
+def may_be_by_order(
+    at_large: Rows,
+    in_windows: Rows | None = None,
+) -> np.ndarray:
     """Return which kernels may be alike by the order of their rows alone, (m, m).
 
     On one of the scales, both follow their rows, and are as much alike if shifted.
     """
-    n_scales = 1
-    if in_windows is not None:
-        n_scales = 2
+    n_scales = 1 if in_windows is None else 2
 
     def are_ordered(rows: Rows) -> np.ndarray:
         """Return for which pairs both kernels follow their rows, (m, m)."""
         # Kernels of exchangeable rows seem to with this probability at most.
-        likely = order_p_values(rows)
-        ordered = likely * n_scales < 1e-5
+        ordered = order_p_values(rows) * n_scales < 1e-5
         return np.outer(ordered, ordered)
 
     at_large_ordered = are_ordered(at_large)
@@ -228,6 +209,5 @@ def may_be_by_order(at_large: Rows, in_windows: Rows | None = None) -> np.ndarra
         # within a group, and a few borders between groups decide.
         clearly = alike_if_shifted(in_windows, share=1.1, n_accidents=4)
         alike = alike_if_shifted(in_windows)
-        alike = np.where(at_large_ordered, clearly, alike)
-        found = found | (ordered & alike)
+        found = found | (ordered & np.where(at_large_ordered, clearly, alike))
     return found

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.agreements import Agreement, limit_text, p_text
+from mkclust.agreements import Agreement, p_text
 from mkclust.explain.clarity import Clarity
 from mkclust.explain.stability import Stability
 from mkclust.fit import MultipleKernelClusterer
@@ -56,7 +56,7 @@ def _used_and_not(agreement: Agreement, aside: Any) -> list[str]:
         *(
             f"Not used: {printable(name)}: no clear agreement (p "
             f"{p_text(each.p_value, '= ')} with {printable(each.partner)}; the limit "
-            f"is {limit_text(each.limit)})."
+            f"is {each.limit:.1g})."
             for name, each in evidence.items()
             if name in aside
         ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mkclust.agreements.limits import p_text
+from mkclust.agreements import p_text
 from mkclust.explain.permuted_clusters import ROUNDING
 from mkclust.explain.survival import SurvivalComparison
 from mkclust.plots import SurvivalDisplay, VariableDisplay

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mkclust.agreements import Agreement, p_text
-from mkclust.agreements.copies import COPY_ALIGNMENT
-from mkclust.agreements.result import FULL_WEIGHT_DIRECTIONS
+from mkclust.agreements.result import COPY_ALIGNMENT, FULL_WEIGHT_DIRECTIONS
 from mkclust.data import Samples, as_blocks
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax

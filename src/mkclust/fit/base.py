@@ -244,16 +244,13 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def summary(self) -> str:
         """Return how the input was read, and every kernel's weight and alignment."""
         check_is_fitted(self)
-        rows = [["kernel", "weight", "alignment"]]
-        for name, *values in zip(
-            self.kernel_names_, self.weights_, self.alignments_, strict=True
-        ):
-            rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [
-            *self._source.given.notes,
-            *text_table(rows).splitlines(),
-            self.WEIGHT_MEANING,
+        columns = (self.kernel_names_, self.weights_, self.alignments_)
+        rows = [
+            [name, f"{weight:.4f}", f"{alignment:.2f}"]
+            for name, weight, alignment in zip(*columns, strict=True)
         ]
+        table = text_table([["kernel", "weight", "alignment"], *rows])
+        lines = [*self._source.given.notes, *table.splitlines(), self.WEIGHT_MEANING]
         return "\n".join(map(printable, lines))
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
@@ -290,24 +287,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
 
     def describe_mixed_kernel(self) -> str:
         """Return what :meth:`mixed_kernel` holds, in words for a caption."""
-        done = [
-            ("centered", self.center),
-            ("scaled to a unit diagonal", self.normalize),
-        ]
-        standard = (
-            " and ".join(word for word, was in done if was)
-            or "neither centered nor scaled"
-        )
+        done = ["centered"] * self.center
+        done += ["scaled to a unit diagonal"] * self.normalize
         is_mixed = self._mixes_kernels or not hasattr(self, "labels_")
-        what = COSINES
-        if is_mixed:
-            what = self.SIMILARITIES
-        sentence = f"{what} (kernels {standard}"
-        if self.approximation is not None:
-            sentence += "; approximated by features"
-        if getattr(self, "anchor_", 0):
-            sentence += "; without the anchor"
-        return sentence + ")"
+        said = [
+            f"kernels {' and '.join(done) or 'neither centered nor scaled'}",
+            *["approximated by features"] * (self.approximation is not None),
+            *["without the anchor"] * bool(getattr(self, "anchor_", 0)),
+        ]
+        return f"{self.SIMILARITIES if is_mixed else COSINES} ({'; '.join(said)})"
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return similarities among covered samples, symmetric but for rounding.
@@ -391,7 +379,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 f"approximation={features!r}: pass None, or a feature map such as "
                 "mkclust.kernels.Nystroem(n_components=200)"
             )
-        if self.missing_views == "learn" and not self._can_learn:
+        can_learn = self.LEARNS_MISSING and features is None
+        if self.missing_views == "learn" and not can_learn:
             raise ValueError(
                 "missing_views='learn': only SimpleMKKM, MKKM and AverageKKM with "
                 "exact kernels learn to fill in samples that are missing from views; "
@@ -404,14 +393,17 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         k = self.n_clusters
         n = stack.n_samples
         has_features = stack.features is not None
-        reason = None
         if k > n and has_features:
             # Features stand for samples by a number of directions.
-            reason = f"but the features span only {n} directions: pass more features"
-        elif k >= n and not has_features:
-            reason = f"with n_samples={n}: there must be fewer clusters than samples"
-        if reason is not None:
-            raise ValueError(f"n_clusters={k}, {reason}; ask for fewer clusters")
+            raise ValueError(
+                f"n_clusters={k}, but the features span only {n} directions: pass more "
+                "features; ask for fewer clusters"
+            )
+        if k >= n and not has_features:
+            raise ValueError(
+                f"n_clusters={k}, with n_samples={n}: there must be fewer clusters "
+                "than samples; ask for fewer clusters"
+            )
         if k == 1:
             warn(
                 "n_clusters=1 puts all samples into one cluster: ask for 2 or more, or "
@@ -428,33 +420,20 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     @property
     def n_clusters_(self) -> int:
         """The number of clusters of a fit, which may have found it."""
-        found = getattr(self, "suggestion_", None)
-        if found is None:
-            return self.n_clusters
+        found: Any = getattr(self, "suggestion_", self)
         return found.n_clusters
 
-    @property
-    def _can_learn(self) -> bool:
-        return self.LEARNS_MISSING and self.approximation is None
-
-    @property
-    def _asks_to_learn(self) -> bool:
-        """Whether values for samples that are missing from views are learned."""
-        return self.table_options.missing_views == "learn"
-
     def _learns_missing(self, stack: Stack) -> bool:
-        """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and observed_of(stack) is not None
+        """Return whether values for samples that are missing from views are learned."""
+        asks = self.table_options.missing_views == "learn"
+        return asks and observed_of(stack) is not None
 
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        best = "rescale"
-        if self._can_learn:
-            best = "learn"
-        return TableOptions(
-            self.views, self.join, self.impute, self.missing_views or best
-        )
+        can_learn = self.LEARNS_MISSING and self.approximation is None
+        missing_views = self.missing_views or ("learn" if can_learn else "rescale")
+        return TableOptions(self.views, self.join, self.impute, missing_views)
 
     def __getstate__(self) -> dict[str, Any]:
         return {

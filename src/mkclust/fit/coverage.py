@@ -1,4 +1,4 @@
-"""How well samples are covered by those of a fit: how alike the nearest of these are.
+"""How new samples compare with those of a fit: by the nearest of these, and in ranges.
 
 Samples are compared by their cosines in the mixed kernel, and how near the nearest ones
 are is compared with how near samples of the fit are to others.
@@ -6,7 +6,7 @@ are is compared with how near samples of the fit are to others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,17 @@ import numpy as np
 
 from mkclust.data.blocks import Block
 from mkclust.data.samples import Samples, as_blocks
-from mkclust.fit.embedding import observed_part
+from mkclust.exceptions import OtherRangeWarning, warn
+from mkclust.fit.embedding import numbers_of, observed_part
 from mkclust.fit.from_features import FromFeatures
-from mkclust.fit.neighborhoods import NewSamples, kernel_blocks
-from mkclust.graph import MixAndViews
+from mkclust.fit.neighborhoods import MixAndViews, NewSamples, kernel_blocks
 from mkclust.linalg import namespace, ranges, select, to_device, to_host
 from mkclust.linalg.nearest import largest
+from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.stack import Observed, Stack, Standardization
 from mkclust.stack.compare import draw
 from mkclust.stack.discretize import normalize_rows
-from mkclust.text import join_words
+from mkclust.text import count, join_words
 from mkclust.types import Array, Float
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 NEAREST = 5
 # Samples are doubtful if no larger share of the samples of the fit is covered as badly.
 DOUBTFUL = 0.01
+# Columns of fewer values other than zero have no range: single ones are often outside.
+FEWEST_VALUES = 10
 
 
 def references_of(stack: Stack, coefficients: Float) -> Float | None:
@@ -52,9 +55,7 @@ def references_of(stack: Stack, coefficients: Float) -> Float | None:
         scale = unit_scale(how[p])
         if scale is None:
             continue
-        own = numbers
-        if block.rows is not None:
-            own = numbers[block.rows]
+        own = numbers[numbers_of(block.rows, len(numbers))]
         if isinstance(kernel, Observed):
             own = kernel.map.positions[own]
         scaled = block.entries * to_device(scale, block.entries)
@@ -73,18 +74,21 @@ def nearness_of_new(
     """Return how near the nearest samples of the fit are to new ones, (n_new,)."""
     source = model._source
     extension = source.extension
-    if self_similarity is None:
-        for p in source.given_kernels:
-            check_lengths(extension.standardizations[p], extension.names[p])
-    n = len(model.labels_)
-    if model._covered is not None:
-        n = len(model._covered)
+    for p in source.given_kernels if self_similarity is None else ():
+        how = extension.standardizations[p]
+        if how.scale is None and how.constant_self_similarity() is None:
+            raise ValueError(
+                f"{extension.names[p]}: comparing new samples by cosines needs their "
+                "similarity to themselves, and it is not constant for this kernel: "
+                "pass self_similarity, an array of k(x, x) with a row for each kernel "
+                "and a column for each new sample"
+            )
+    n = len(numbers_of(model._covered, len(model.labels_)))
     compared = mix_of_cosines(extension.standardizations, coefficients)
-    to_unit_length = list(extension.standardizations)
-    for p, how in enumerate(to_unit_length):
-        scale = unit_scale(how)
-        if scale is not None:
-            to_unit_length[p] = replace(how, scale=scale)
+    scales = [(how, unit_scale(how)) for how in extension.standardizations]
+    to_unit_length = [
+        how if scale is None else replace(how, scale=scale) for how, scale in scales
+    ]
     extension = replace(extension, standardizations=to_unit_length)
 
     parts: Iterable[Samples] = [samples]
@@ -95,20 +99,7 @@ def nearness_of_new(
         similarities = source.similarities(model, part, self_similarity)
         new = NewSamples(extension, compared, similarities, part.n_samples, n)
         found += new.map(lambda by_mix: nearness(by_mix[0]))
-    if not found:
-        return np.zeros(0)
-    return np.concatenate(found)
-
-
-def check_lengths(how: Standardization, name: str) -> None:
-    """Refuse a kernel that is not scaled if lengths of new samples are not known."""
-    if how.scale is None and how.constant_self_similarity() is None:
-        raise ValueError(
-            f"{name}: comparing new samples by cosines needs their similarity to "
-            "themselves, and it is not constant for this kernel: pass self_similarity, "
-            "an array of k(x, x) with a row for each kernel and a column for each new "
-            "sample"
-        )
+    return np.concatenate([np.zeros(0), *found])
 
 
 def nearness_by_features(
@@ -144,10 +135,10 @@ def kept_block(source: FromFeatures) -> Block:
             f"the model has kept {len(common)} samples that all views have, too few to "
             "compare new ones with: fit AgreementKKM, which needs no approximation"
         )
-    kept = {}
-    for name in names:
-        numbers, entries = rows[name]
-        kept[name] = select(entries, np.searchsorted(numbers, common))
+    kept = {
+        name: select(rows[name][1], np.searchsorted(rows[name][0], common))
+        for name in names
+    }
     return Block(kept, len(common))
 
 
@@ -173,21 +164,16 @@ def unit_scale(how: Standardization) -> Array | None:
 
 def nearness(similarities: Array, n_own: int = 0) -> Float:
     """Return the similarity to the last of the nearest samples, without own ones."""
-    count = min(NEAREST, similarities.shape[1] - n_own) + n_own
-    nearest: Float = to_host(largest(similarities, count)[:, -1])
-    return nearest
+    n = min(NEAREST + n_own, similarities.shape[1])
+    return np.asarray(to_host(largest(similarities, n)[:, -1]))
 
 
 def some_at_a_time(samples: Samples, block_samples: int = 1024) -> Iterator[Samples]:
     """Yield views of some samples after the other, in memory."""
     blocks = as_blocks(samples)
+    everyone = np.arange(samples.n_samples)
     for some in ranges(samples.n_samples, block_samples):
-        block = blocks.take(np.arange(some.start, some.stop))
-        parts = tuple(block[name] for name in samples.names)
-        missing = None
-        if block.observed is not None:
-            missing = ~block.observed
-        yield replace(samples, parts=parts, missing=missing, ids=None, groups=None)
+        yield samples.held(blocks.take(everyone[some]), some)
 
 
 def _features(source: FromFeatures, block: Block, coefficients: Float) -> Float:
@@ -196,3 +182,83 @@ def _features(source: FromFeatures, block: Block, coefficients: Float) -> Float:
     weights = np.sqrt(np.abs(coefficients))
     mixed = np.hstack([w * to_host(F) for w, F in zip(weights, features, strict=True)])
     return normalize_rows(mixed)
+
+
+def warn_of_other_ranges(
+    samples: Samples, fitted: Mapping[str, Array], columns: Mapping[str, Any]
+) -> None:
+    """Warn of views if most values of new samples are outside the ranges of the fit.
+
+    `fitted` holds rows of the samples of the fit by view, `columns` names of columns.
+    """
+    views = [name for name in samples.names if name in fitted]
+    if samples.is_lazy or not samples.n_samples or not views:
+        return
+
+    blocks = as_blocks(samples.only(views))
+    widest = max(int(fitted[name].shape[1]) for name in views)
+    new = blocks.take(draw(samples.n_samples, _n_compared(widest)))
+    for name in views:
+        view = fitted[name]
+        n_rows, width = map(int, view.shape)
+        rows = select(view, draw(n_rows, _n_compared(width)))
+        pair = [dense_rows(rows), dense_rows(new[name])]
+        share, number, old_range, new_range = find_outside(
+            *(np.asarray(to_host(each), float) for each in pair)
+        )
+        if share <= 0.5:
+            continue
+        column = f"column {number}"
+        if name in columns:
+            column = repr(columns[name][number])
+        warn(
+            f"in {name}, {share:.0%} of the values of "
+            f"{count(samples.n_samples, 'sample')} lie outside the ranges of the fit, "
+            f"such as {new_range} in {column}, which was {old_range}: if they "
+            "are in another unit, or were prepared differently, their clusters mean "
+            "nothing",
+            OtherRangeWarning,
+        )
+
+
+def find_outside(fitted: Float, new: Float) -> tuple[float, int, str, str]:
+    """Return which share of the values other than zero is outside, and where most are.
+
+    That is the column with the largest share of such values, with its ranges in the fit
+    and among the new samples in words. Columns without a range do not count.
+
+    >>> shares = np.random.default_rng(0).uniform(size=(50, 3))
+    >>> find_outside(shares, shares)[0], find_outside(shares, 1 + shares)[0]
+    (0.0, 1.0)
+    """
+    is_value = np.isfinite(fitted) & (fitted != 0)
+    low = np.where(is_value, fitted, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(is_value, fitted, -np.inf).max(axis=0, initial=-np.inf)
+    has_range = is_value.sum(axis=0) >= FEWEST_VALUES
+
+    is_compared = np.isfinite(new) & (new != 0) & has_range
+    n_compared = is_compared.sum(axis=0)
+    if not n_compared.any():
+        return 0.0, 0, "", ""
+    slack = 1e-6 * (np.abs(low) + np.abs(high))  # for rounding
+    with np.errstate(invalid="ignore"):  # of columns without a range
+        is_outside = is_compared & ((new < low - slack) | (new > high + slack))
+    n_outside = is_outside.sum(axis=0)
+
+    shares = np.where(n_compared > 0, n_outside / np.maximum(n_compared, 1), -1)
+    column = int(shares.argmax())
+    values = new[is_compared[:, column], column]
+    share = float(n_outside.sum() / n_compared.sum())
+    old_range = _between(low[column], high[column])
+    return share, column, old_range, _between(values.min(), values.max())
+
+
+def _n_compared(width: int) -> int:
+    """Return how many samples of a number of columns are compared."""
+    most_entries = 1 << 22
+    return max(FEWEST_VALUES, min(1024, most_entries // max(width, 1)))
+
+
+def _between(*bounds: float) -> str:
+    """Return a range in words."""
+    return " to ".join(dict.fromkeys(f"{bound:.4g}" for bound in bounds))

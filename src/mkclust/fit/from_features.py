@@ -12,16 +12,16 @@ from mkclust.data.blocks import Block, Blocks, check_finite
 from mkclust.data.check import in_memory
 from mkclust.data.join import looks_like_kernel
 from mkclust.data.samples import Samples, as_blocks
-from mkclust.fit.memory_checks import require_memory_for_features
+from mkclust.fit.embedding import numbers_of
 from mkclust.fit.training_input import OTHER_SAMPLES, TrainingInput, without_arrays
-from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels import KernelBank, Linear, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.kernels.kinds import learn_preparations, with_components
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.stack import Stack
-from mkclust.stack.feature_maps import PreparedMap
-from mkclust.stack.features import compress
+from mkclust.stack.feature_maps import PreparedMap, n_components
+from mkclust.stack.features import compress, require_products
 from mkclust.types import Array
 
 if TYPE_CHECKING:
@@ -67,9 +67,8 @@ class FromFeatures(TrainingInput):
         indices: np.ndarray | None,
     ) -> Array:
         """Return the mixed kernel of features among some samples of the fit."""
-        if indices is None:
-            indices = np.arange(len(model.labels_))
-        rising, positions = np.unique(indices, return_inverse=True)
+        everyone = numbers_of(indices, len(model.labels_))
+        rising, positions = np.unique(everyone, return_inverse=True)
         block = as_blocks(samples).take(rising)
         check_finite(block, rising)
         if len(rising):
@@ -112,16 +111,26 @@ def some_rows(
     block = blocks.take(numbers)
     found = {}
     for name, rows in block.items():
-        index = block.index(name)
-        samples = numbers
-        if index is not None:
-            samples = numbers[index]
+        samples = numbers[numbers_of(block.index(name), len(numbers))]
         height = min(len(samples), most_entries // row_width(rows))
         if height >= min(len(samples), fewest_samples):
             kept = arrays_to_host(select(rows, slice(height)))
             # A copy: what the model keeps must not change with the arrays of its user.
             found[name] = (samples[:height], kept.copy())
     return found
+
+
+def require_memory_for_features(model: MultipleKernelClusterer, blocks: Blocks) -> None:
+    """Refuse features whose products do not fit into memory, before any pass."""
+    m = len(blocks.names)
+    # For a pipeline, the columns of its last step; for other maps, known once they are
+    # fitted.
+    columns = m * next(reversed(n_components(model.approximation)), 0)
+    if isinstance(model.approximation, Linear):
+        columns = sum(blocks.n_features)
+    require_products(
+        columns, m, "pass approximation=Nystroem() with a smaller n_components"
+    )
 
 
 def compress_views(
@@ -153,16 +162,18 @@ def compress_views(
         fill=model.table_options.fill_rule,
     )
     # Parts of one table count as one view: they prove nothing about each other.
-    stack = replace(stack, views=samples.source_numbers, groups=samples.groups)
-    stack = replace(stack, covariates=samples.covariates)
+    stack = replace(
+        stack,
+        views=samples.source_numbers,
+        groups=samples.groups,
+        covariates=samples.covariates,
+    )
     features = stack.features.learned
-    rows = {}
-    if not samples.is_lazy:  # dask would compute all chunks with these samples again
-        rows = some_rows(blocks)
     source = FromFeatures(
         given=without_arrays(samples, *features.explain(blocks.names)),
         widths=dict(zip(blocks.names, blocks.n_features, strict=True)),
-        rows=rows,
+        # Dask would compute all chunks with these samples again.
+        rows={} if samples.is_lazy else some_rows(blocks),
         features=features,
     )
     return source, stack

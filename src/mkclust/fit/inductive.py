@@ -1,9 +1,9 @@
 """Methods that assign clusters to new samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,18 +20,20 @@ from mkclust.fit.coverage import (
     nearness_by_features,
     nearness_of_new,
     references_of,
+    warn_of_other_ranges,
 )
 from mkclust.fit.embedding import (
     UNCOVERED,
     Extension,
+    LearnedRows,
     embedded_rows,
+    grams_of,
     inverse,
+    learn_regressions,
     observed_of,
     warn_of_uncovered,
     without_entries,
 )
-from mkclust.fit.learned_rows import LearnedRows, grams_of, learn_regressions
-from mkclust.fit.ranges import warn_of_other_ranges
 from mkclust.fit.solution import Solution
 from mkclust.linalg import arrays_to_host, is_on_accelerator, select, to_device, to_host
 from mkclust.linalg.sparse_rows import spread_rows
@@ -39,15 +41,6 @@ from mkclust.parameters import learned
 from mkclust.stack import Stack
 from mkclust.stack.kernel import multiply
 from mkclust.types import Array, Float, Labels
-
-
-class Covered(NamedTuple):
-    """Which of some new samples are covered by a fit."""
-
-    kept: np.ndarray  # their places among those that have entries
-    covered: np.ndarray
-    uncovered: np.ndarray
-    lacks_neighbors: bool  # whether some that have entries have no neighbor
 
 
 class InductiveClusterer(
@@ -110,8 +103,7 @@ class InductiveClusterer(
     def _labels(self, rows: Float, uncovered: np.ndarray) -> Labels:
         """Return the clusters of rows, -1 for samples that are uncovered."""
         labels = self._assign(rows)
-        if len(uncovered):
-            labels[uncovered] = UNCOVERED
+        labels[uncovered] = UNCOVERED
         return labels
 
     def transform(
@@ -205,22 +197,17 @@ class InductiveClusterer(
     ) -> Samples:
         """Read new samples as the fit has read its own."""
         check_is_fitted(self)
-        source = self._source
-        samples = source.read(self, X, observed, is_new=True, adjust=adjust)
-        if self_similarity is not None and not source.given_kernels:
+        if self_similarity is not None and not self._source.given_kernels:
             raise ValueError(
                 "self_similarity belongs to precomputed kernels: leave it out"
             )
-        return samples
+        return self._source.read(self, X, observed, is_new=True, adjust=adjust)
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         mixed = solution.coefficients
-        if mixed is None:
-            coefficients = solution.weights
-        else:
-            coefficients = mixed
+        coefficients = solution.weights if mixed is None else mixed
         return {"_references": references_of(stack, coefficients)}
 
     def _embed(
@@ -231,60 +218,36 @@ class InductiveClusterer(
         unused = source.unused(self)
         known = {n: rows for n, rows in source.rows_of_fit().items() if n not in unused}
         warn_of_other_ranges(samples, known, source.given.columns)
-        rows, uncovered, lacks_neighbors = self._embed_samples(samples, self_similarity)
-        if len(uncovered):
-            words: Any = {"lacks_neighbors": lacks_neighbors}
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
+        rows, uncovered = self._embed_samples(samples, self_similarity)
+        warn_of_uncovered(uncovered, samples)
         return rows, uncovered
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
-    ) -> tuple[Float, np.ndarray, bool]:
-        """Return rows of samples, which are uncovered, and if for want of neighbors.
+    ) -> tuple[Float, np.ndarray]:
+        """Return rows of samples, and which are uncovered.
 
         Samples of which no used view says anything have rows of zeros.
         """
         n = samples.n_samples
-        rows, found = self._find_of_covered(
-            samples, self_similarity, self._source.embed
-        )
-        if not len(found.covered):
-            return np.zeros((n, self.n_clusters_)), found.uncovered, False
-        if len(found.uncovered):
-            rows = spread_rows(select(rows, found.kept), found.covered, n, 0.0)
-        return rows, found.uncovered, found.lacks_neighbors
-
-    def _find_of_covered(
-        self, samples: Samples, self_similarity: Any, find: Callable[..., Any]
-    ) -> tuple[Any, "Covered"]:
-        """Return what is found of samples that a used view has, and which these are.
-
-        ``find`` also returns which kernels find no neighbor of which samples.
-        """
         empty = self._source.empty(samples)
-        n = len(empty)
         used = self._used_kernels
-        uncovered = without_entries(empty, used)
-        if not len(uncovered):
-            found, alone = find(self, samples, self_similarity)
-        elif len(uncovered) == n:
-            nobody = np.zeros(0, np.int64)
-            return None, Covered(nobody, nobody, uncovered, lacks_neighbors=False)
-        else:
-            covered = np.delete(np.arange(n), uncovered)
+        covered = np.delete(np.arange(n), without_entries(empty, used))
+        if not len(covered):
+            return np.zeros((n, self.n_clusters_)), np.arange(n)
+
+        if len(covered) < n:
             if self_similarity is not None:
                 self_similarity = to_host(arrays_to_host(self_similarity))[:, covered]
             # As views, since the columns of kernels are training samples.
             part = replace(samples, kind="views").take(covered)
-            part = replace(part, kind=samples.kind)
-            found, alone = find(self, part, self_similarity)
-
-        had_entries = np.delete(np.arange(n), uncovered)
-        lost = without_entries(empty[had_entries] | alone, used)
-        kept = np.delete(np.arange(len(had_entries)), lost)
-        covered = had_entries[kept]
-        uncovered = np.delete(np.arange(n), covered)
-        return found, Covered(kept, covered, uncovered, lacks_neighbors=len(lost) > 0)
+            samples = replace(part, kind=samples.kind)
+        rows, alone = self._source.embed(self, samples, self_similarity)
+        lost = without_entries(empty[covered] | alone, used)
+        kept = np.delete(np.arange(len(covered)), lost)
+        if len(kept) < n:
+            rows = spread_rows(select(rows, kept), covered[kept], n, 0.0)
+        return rows, np.delete(np.arange(n), covered[kept])
 
     @property
     def _n_features_out(self) -> int:
@@ -301,9 +264,11 @@ class InductiveClusterer(
         extension = None
         projections = self._projections(stack, solution)
         if stack.features is None:
-            rule = self.table_options.fill_rule
-            extension = Extension.by(stack, projections, rule, solution.included)
-            if self._asks_to_learn:
+            options = self.table_options
+            extension = Extension.by(
+                stack, projections, options.fill_rule, solution.included
+            )
+            if options.missing_views == "learn":
                 predictions = self._predictions(stack, solution, projections)
                 extension = replace(extension, learned=LearnedRows(predictions))
                 if observed is not None:
@@ -354,8 +319,8 @@ class InductiveClusterer(
 
 def lazy_labels(model: InductiveClusterer, samples: Samples) -> Array:
     """Return the labels of views in dask arrays as a dask array."""
-    blocks = DaskBlocks(samples.by_name, opposite(samples.missing))
     assign = partial(labels_of_block, model, samples.frame)
+    blocks = DaskBlocks(samples.by_name, opposite(samples.missing))
     return blocks.map_lazily(assign, model.labels_[:1])
 
 
@@ -365,5 +330,4 @@ def labels_of_block(
     """Return the labels of some samples, on the host."""
     check_finite(block, start)
     some = slice(start, start + block.n_rows)
-    rows, uncovered, _ = model._embed_samples(frame.held(block, some))
-    return to_host(model._labels(rows, uncovered), None)
+    return to_host(model._labels(*model._embed_samples(frame.held(block, some))), None)

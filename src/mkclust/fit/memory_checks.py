@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mkclust.data.blocks import Blocks
 from mkclust.data.distances import MEDIAN_ROWS
 from mkclust.data.samples import Samples
-from mkclust.kernels import KernelBank, Linear
+from mkclust.kernels import KernelBank
 from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.stack import Mix, Stack
 from mkclust.stack.compare import SOME_COMPARED
-from mkclust.stack.feature_maps import n_components
-from mkclust.stack.features import require_products
 from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 from mkclust.types import Array
 
@@ -73,9 +70,7 @@ def require_memory_for_views(
     """Refuse views whose kernels, together with the fit, do not fit into memory."""
     m, n, dtype = bank.planned_shape(samples)
     parts = samples.parts
-    storage = "dense"
-    if bank.on_the_fly:
-        storage = "on-the-fly"
+    storage = "on-the-fly" if bank.on_the_fly else "dense"
     if bank.neighbors is not None:
         storage = "sparse"
     columns = sum(
@@ -92,9 +87,7 @@ def require_memory_beside_kernels(model: MultipleKernelClusterer, stack: Stack) 
     storage = mix.storage
     if storage == "dense":
         storage = "precomputed"
-    itemsize = 4
-    if mix.precision < 1e-10:  # stored in double precision
-        itemsize = 8
+    itemsize = 8 if mix.precision < 1e-10 else 4
     _require(
         model, storage, stack.n_samples, stack.n_kernels, mix.like, itemsize=itemsize
     )
@@ -117,15 +110,10 @@ def _require(
     if storage in ("dense", "on-the-fly"):
         beside = ""
     advice = (
-        "pass views with approximation=Nystroem(n_components=200), features for kernels"
+        "pass views with approximation=Nystroem(n_components=200), features for "
+        "kernels, or with kernels='on-the-fly' (KernelBank(on_the_fly=True)) to "
+        "compute them when used, again and again; or use fewer samples or clusters"
     )
-    if storage == "dense":
-        advice += (
-            ", or kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them "
-            "when used, again and again"
-        )
-    else:
-        advice += ", or fewer samples, or ask for fewer clusters"
     if model.NEEDS_ENTRIES:
         advice = (
             f"{name} needs all entries of the kernels: pass views to SimpleMKKM with "
@@ -136,17 +124,4 @@ def _require(
         f"finding {k} clusters by {m} kernels of {n} samples with {name}{beside}",
         advice,
         available=free_bytes(like),
-    )
-
-
-def require_memory_for_features(model: MultipleKernelClusterer, blocks: Blocks) -> None:
-    """Refuse features whose products do not fit into memory, before any pass."""
-    m = len(blocks.names)
-    # For a pipeline, the columns of its last step; for other maps, known once they are
-    # fitted.
-    columns = m * next(reversed(n_components(model.approximation)), 0)
-    if isinstance(model.approximation, Linear):
-        columns = sum(blocks.n_features)
-    require_products(
-        columns, m, "pass approximation=Nystroem() with a smaller n_components"
     )

@@ -89,14 +89,7 @@ class Missingness:
         found = np.append(self.p_value, self.view_p_values[is_tested])
         smallest = float(found.min())
         bound = len(found) / (1 + self.n_permutations) / np.sum(found == smallest)
-
-        if smallest <= bound * (1 + ROUNDING):
-            return smallest
-        return 0.0
-
-    def p_text(self, value: float) -> str:
-        """Return a p-value, as a bound if no permutation says as much."""
-        return p_of_draws(value, self.least_p_value)
+        return smallest * bool(smallest <= bound * (1 + ROUNDING))
 
     @property
     def followed_views(self) -> tuple[str, ...]:
@@ -112,7 +105,7 @@ class Missingness:
         They do if a p-value is at most 0.01 and its agreement is larger than 0.01.
         """
         by_patterns = self.p_value <= LEVEL and self.agreement > NOTEWORTHY
-        return bool(self.followed_views) or bool(by_patterns)
+        return bool(self.followed_views or by_patterns)
 
     def verdict(self) -> str:
         """Return in a sentence whether the clusters follow which views are missing."""
@@ -146,7 +139,7 @@ class Missingness:
             finding = "do not follow which views are missing"
         numbers = (
             f"mutual information {round(agreement, 2) + 0:.2f}, "
-            f"p-value {self.p_text(p_value)}"
+            f"p-value {p_of_draws(p_value, self.least_p_value)}"
         )
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
@@ -161,25 +154,26 @@ class Missingness:
 
     def summary(self) -> str:
         """Return the verdict, and the numbers of samples by pattern and cluster."""
+        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
-        rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
+        for pattern, n in zip(self.patterns, self.counts, strict=True):
+            title = words.get(pattern) or join_words(pattern or ())
+            rows.append([title, *map(str, [*n.tolist(), n.sum()])])
         return f"{self.verdict()}\n{text_table(rows)}"
 
     __repr__ = summary
-
-    def rows(self) -> list[tuple[str, np.ndarray]]:
-        """Return every pattern in words with its samples in each cluster."""
-        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
-        titles = [words.get(each) or join_words(each or ()) for each in self.patterns]
-        return list(zip(titles, self.counts, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
         names = ("follows", "agreement", "p_value", "n_permutations")
         views = pd.DataFrame(
-            {"view": self.view_names, "n_missing": self.view_counts.sum(axis=1)}
+            {
+                "view": self.view_names,
+                "n_missing": self.view_counts.sum(axis=1),
+                "agreement": self.view_agreements,
+                "p_value": self.view_p_values,
+            }
         )
-        views = views.assign(agreement=self.view_agreements, p_value=self.view_p_values)
         patterns = pd.DataFrame(
             {"missing_from": self.patterns, "clusters": self.counts.tolist()}
         )
@@ -221,13 +215,12 @@ def measure_missingness(
         .value_counts()
         .unstack(fill_value=0)
     )
+    found = found.reindex(columns=range(int(labels.max()) + 1), fill_value=0)
     lacks = found.index.to_frame().to_numpy(dtype=bool)
-    counts = found.reindex(
-        columns=range(int(labels.max()) + 1), fill_value=0
-    ).to_numpy()
-    order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -counts.sum(axis=1)])
+    sums = found.to_numpy().sum(axis=1)
+    order = np.lexsort([*lacks.T[::-1], lacks.sum(axis=1), -sums])
     lacks = lacks[order]
-    counts = counts[order]
+    counts = found.to_numpy()[order]
     view_counts = lacks.T.astype(int) @ counts
     sizes = counts.sum(axis=0)
     patterns: list[tuple[str, ...] | None] = [

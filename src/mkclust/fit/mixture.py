@@ -157,10 +157,9 @@ def leading_sums(
         options["dtype"] = precision_of(held.entries)
     sums = np.empty(stack.n_kernels)
     for p, K in enumerate((held or stack).kernels):
-        known = None
         if products is not None:
-            known = products[p, :, :]
-        sums[p] = relax(K, n_clusters, products=known, **options).value
+            options["products"] = products[p, :, :]
+        sums[p] = relax(K, n_clusters, **options).value
     return sums
 
 

@@ -1,20 +1,24 @@
 """Clusters by the graph of neighborhoods, and new samples by those that they join."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse
 
-from mkclust.fit.embedding import Extension, Similarities, matrix_at, observed_part
+from mkclust.fit.embedding import (
+    Extension,
+    Similarities,
+    matrix_at,
+    numbers_of,
+    observed_part,
+)
 from mkclust.fit.mixture import leading_shares
 from mkclust.graph import (
     Cut,
-    KernelBlock,
     Lists,
     Memberships,
-    MixAndViews,
     cut,
     find_lists,
     list_sizes,
@@ -24,13 +28,95 @@ from mkclust.linalg import (
     arrays_to_host,
     namespace,
     pair_ranges,
+    select,
     to_device,
     to_host,
 )
 from mkclust.linalg.threads import in_threads
-from mkclust.stack import Observed, Source, Stack
+from mkclust.stack import Observed, Stack
 from mkclust.stack.compare import among_compared, compared_samples
 from mkclust.types import Array, Float
+
+
+class KernelBlock(NamedTuple):
+    """Similarities by one kernel, of those samples and anchors that it has."""
+
+    entries: Array
+    rows: np.ndarray | None = None  # which of the samples these are; None for all
+    anchors: np.ndarray | None = None  # which of the anchors; None for all
+
+
+@dataclass(frozen=True)
+class MixAndViews:
+    """By which kernels samples are compared: all mixed ones, and those of each view.
+
+    Two samples are as similar as the sum, with the coefficients of the mix, over the
+    kernels that have both, divided by the root of the share of these: so that
+    similarities spread alike however few kernels they are from. Without any, samples
+    are infinitely dissimilar.
+    """
+
+    coefficients: Float  # of all kernels, zero for those that are set aside
+    views: tuple[int, ...]  # the number of the view of every kernel
+
+    @property
+    def included(self) -> list[int]:
+        """The numbers of the kernels that are mixed."""
+        return np.flatnonzero(self.coefficients).tolist()
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The kernels to compare by: all, and by view if there are several views."""
+        of_view: dict[int, list[int]] = {}
+        for p in self.included:
+            of_view.setdefault(self.views[p], []).append(p)
+        views = list(of_view.values())
+        return [self.included] * (len(views) > 1) + views
+
+    def compare(
+        self,
+        blocks: Mapping[int, KernelBlock],
+        shape: tuple[int, int],
+        like: Array,
+    ) -> list[Array]:
+        """Return similarities of samples to anchors, by the mix and by each view."""
+        return [self._mix(group, blocks, shape, like) for group in self.groups]
+
+    def _mix(
+        self,
+        kernels: Sequence[int],
+        blocks: Mapping[int, KernelBlock],
+        shape: tuple[int, int],
+        like: Array,
+    ) -> Array:
+        """Return the similarities of samples to anchors by the sum of some kernels."""
+        found = {p: blocks[p] for p in kernels if p in blocks}
+        weights = {p: float(self.coefficients[p]) for p in kernels}
+        total = sum(weights.values())
+        parts = [part for block in found.values() for part in block[1:]]
+        is_complete = all(part is None for part in parts)
+
+        if len(found) == len(kernels) and is_complete:
+            if len(kernels) == 1:
+                return found[kernels[0]].entries
+            terms = (weights[p] / total * block.entries for p, block in found.items())
+            mixed = next(terms)
+            for term in terms:
+                mixed += term
+            return mixed
+
+        sums = np.zeros(shape)
+        shares = np.zeros(shape)
+        for p, block in found.items():
+            rows = numbers_of(block.rows, shape[0])
+            places = np.ix_(rows, numbers_of(block.anchors, shape[1]))
+            share = weights[p] / total
+            sums[places] += share * to_host(block.entries)
+            shares[places] += share
+        similarities = np.full(shape, -np.inf)
+        np.divide(sums, np.sqrt(shares), out=similarities, where=shares > 0)
+        return to_device(similarities, like)
+
 
 # What is found of some samples.
 Result = TypeVar("Result")
@@ -56,22 +142,9 @@ class Neighborhoods:
         pairs = zip(self.lists, similarities, strict=True)
         return [lists.memberships(each) for lists, each in pairs]
 
-    def no_memberships(self, n: int) -> list[list[Array]]:
-        """Return the memberships of samples that are in no list."""
-        nothing = scipy.sparse.csr_array((n, self.n_anchors), dtype=bool)
-        return [[nothing] * len(self.sizes) for _ in self.lists]
-
     def embed(self, memberships: Memberships) -> Float:
         """Return the rows of samples, (n, k), given the lists that they are in."""
         return scaled_factor(memberships, self.scales) @ self.list_points
-
-
-class Clusters(NamedTuple):
-    """The clusters of a fit, and what they follow."""
-
-    neighborhoods: Neighborhoods
-    cut: Cut
-    embedding: Float  # orthonormal
 
 
 def find_clusters(
@@ -82,39 +155,36 @@ def find_clusters(
     *,
     n_init: int,
     random_state: Any,
-) -> Clusters:
+) -> tuple[Neighborhoods, Cut, Float]:
     """Return clusters by the neighborhoods of all samples, in a mix and in its views.
 
-    Kernels of coefficient zero play no part.
+    Kernels of coefficient zero play no part. Also returned are what the clusters follow
+    and the embedding, orthonormal.
     """
-    n = stack.n_samples
-    sizes = list_sizes(neighbors, n, n_clusters)
-    linked = find_memberships(stack, coefficients, sizes)
+    sizes = list_sizes(neighbors, stack.n_samples, n_clusters)
+    compared, lists, memberships = find_memberships(stack, coefficients, sizes)
     options: Any = {"n_init": n_init, "random_state": random_state}
-    found = cut(linked.memberships, n_clusters, **options)
+    found = cut(memberships, n_clusters, **options)
     embedding, basis = orthonormalized(found.rows)
     learned = Neighborhoods(
-        compared=linked.compared,
-        lists=linked.lists,
+        compared=compared,
+        lists=lists,
         sizes=sizes,
         scales=found.scales,
         list_points=found.list_points,
         basis=basis,
-        n_anchors=n,
+        n_anchors=stack.n_samples,
     )
-    return Clusters(learned, found, embedding)
+    return learned, found, embedding
 
 
-class Linked(NamedTuple):
-    """How the samples of a fit are compared, and the lists that they are in."""
+def find_memberships(
+    stack: Stack, coefficients: Float, sizes: Sequence[int]
+) -> tuple[MixAndViews, list[Lists], list[list[Array]]]:
+    """Return how all samples of a stack are compared, and their lists.
 
-    compared: MixAndViews
-    lists: list[Lists]  # by kernel
-    memberships: list[list[Array]]  # by kernel and size of lists
-
-
-def find_memberships(stack: Stack, coefficients: Float, sizes: Sequence[int]) -> Linked:
-    """Return the lists of all samples of a stack, and who is in which of them."""
+    Lists are given by kernel, and who is in which of them by kernel and size.
+    """
     n = stack.n_samples
     like = stack.kernels[0].like
     compared = MixAndViews(np.asarray(coefficients, np.float64), stack.views)
@@ -127,8 +197,7 @@ def find_memberships(stack: Stack, coefficients: Float, sizes: Sequence[int]) ->
 
     parts = pair_ranges(n, n, like)
     ties = ties_of(stack, compared)
-    lists, memberships = find_lists(compare, n, parts, sizes, ties, like)
-    return Linked(compared, lists, memberships)
+    return compared, *find_lists(compare, n, parts, sizes, ties, like)
 
 
 def kernel_blocks(
@@ -154,10 +223,8 @@ def ties_of(stack: Stack, compared: MixAndViews) -> list[float]:
     for p in compared.included:
         diagonal = observed_part(stack.kernels[p]).diagonal()
         sizes[p] = float(np.mean(np.abs(to_host(diagonal))))
-    rounding = max(stack.kernels[p].precision for p in compared.included)
-    tie = 1e-9
-    if rounding > 1e-10:  # in single precision
-        tie = 1e-5
+    is_single = max(stack.kernels[p].precision for p in compared.included) > 1e-10
+    tie = 1e-5 if is_single else 1e-9
 
     ties = []
     for group in compared.groups:
@@ -182,11 +249,8 @@ def sampled_alignments(stack: Stack, embedding: Float) -> Float:
     Of many samples, some stand for all.
     """
     samples = compared_samples(stack.n_samples)
-    are_complete = not any(isinstance(each, Observed) for each in stack.kernels)
-    if are_complete:
-        some = among_compared(stack)
-    else:
-        some = stack.among(samples)
+    is_incomplete = any(isinstance(each, Observed) for each in stack.kernels)
+    some = stack.among(samples) if is_incomplete else among_compared(stack)
     H = np.linalg.qr(embedding[samples])[0]
     H = to_device(np.ascontiguousarray(H), some.kernels[0].like)
     return leading_shares(some, H, some.apply(H))
@@ -202,9 +266,8 @@ class NeighborhoodExtension(Extension):
     def of(cls, stack: Stack, neighborhoods: Neighborhoods) -> "NeighborhoodExtension":
         """Return what embeds new samples, given how those of the fit are compared."""
         is_used = neighborhoods.compared.coefficients != 0
-        plain = Extension.by(stack)
         own = {"active": is_used, "neighborhoods": neighborhoods}
-        return cls(**{**vars(plain), **own})
+        return cls(**{**vars(Extension.by(stack)), **own})
 
     def embed(self, similarities: Sequence[Similarities], n_new: int) -> Array:
         """Embed new samples, (n_new, k), on the host."""
@@ -241,11 +304,8 @@ class NewSamples:
         self.like: Array = np.zeros(0)
         if self.parts:
             first = self.parts[0]
-            matrices = first.cross
-            if isinstance(matrices, Source):
-                matrices = matrices.rows(0, 0)
             used = [place for place, p in enumerate(first.kernels) if p in included]
-            self.like = matrix_at(matrices, used[0])
+            self.like = matrix_at(first.rows_at(slice(0, 0)), used[0])
 
     def map(self, function: Callable[[list[Array]], Result]) -> list[Result]:
         """Return a function of the similarities of all samples, some at a time."""
@@ -266,12 +326,9 @@ class NewSamples:
         if low == high:
             return {}
         own = slice(int(low), int(high))
-        rows = None
-        if high - low < some.stop - some.start:
-            rows = part.rows[own] - some.start
-        first = None
-        if part.is_training:
-            first = own.start
+        is_whole = high - low == some.stop - some.start
+        rows = None if is_whole else part.rows[own] - some.start
+        first = own.start if part.is_training else None
 
         matrices = part.rows_at(own)
         blocks = {}
@@ -282,10 +339,7 @@ class NewSamples:
             lengths = self.extension.lengths(part, place, cross, own)
             how = self.extension.standardizations[p]
             entries = how.rows(cross, lengths, first=first)
-            observed = self.extension.maps[p]
-            anchors = None
-            if observed is not None:
-                anchors = observed.samples
+            anchors = getattr(self.extension.maps[p], "samples", None)
             blocks[p] = KernelBlock(entries, rows, anchors)
         return blocks
 
@@ -303,16 +357,10 @@ def mixed_among(
 ) -> Array:
     """Return the similarities among samples by which neighborhoods are found."""
     n = stack.n_samples
-    like = stack.kernels[0].like
-    chosen: Any = slice(0, n)
-    height = n
-    if samples is not None:
-        chosen = samples
-        height = len(samples)
+    chosen = numbers_of(samples, n)
     blocks = kernel_blocks(stack, compared.included, chosen)
-    mixed = compared.compare(blocks, (height, n), like)[0]
-    total = mixed * float(compared.coefficients.sum())
-    if samples is not None:
-        total = namespace(total).take(total, to_device(samples, total), axis=1)
+    like = stack.kernels[0].like
+    mixed = compared.compare(blocks, (len(chosen), n), like)[0]
+    total = select(mixed * float(compared.coefficients.sum()), chosen, axis=1)
     # Samples that no kernel has both of are as similar as on average.
     return namespace(total).where(total > -np.inf, total, 0.0)

@@ -84,10 +84,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     check_is_fitted(model)
     _check_numbers(model)
     skops = _import_skops()
-    content = {"format": FORMAT, "versions": versions(), "model": model}
-    data = skops.dumps(content)
-    names = skops.get_untrusted_types(data=data)
-    nameless = [name for name in names if "<" in name]
+    data = skops.dumps({"format": FORMAT, "versions": versions(), "model": model})
+    nameless = [name for name in skops.get_untrusted_types(data=data) if "<" in name]
     if nameless:
         raise ValueError(
             f"the model holds {join_words(nameless)}, a function or class that cannot "
@@ -125,10 +123,9 @@ def load_model(
             names = skops.get_untrusted_types(file=path)
             own = {name for name in names if _is_own_class(name)}
             foreign = sorted({*names} - {*own, *TRUSTED_TYPES, *trusted})
-            content = None
-            if not foreign:
+        if not foreign:
+            with errors_of(path):
                 content = skops.load(path, trusted=names)
-        if content is not None:
             stored = content["format"]
             saved = dict(content["versions"])
             model = content["model"]
@@ -201,29 +198,22 @@ def _check_numbers(value: Any, where: str = "the model") -> None:
 
     Predictions from NaN are none, and compiled code would follow such indices.
     """
-    if isinstance(value, np.ndarray | float):
-        _refuse_nan(value, where)
-    elif hasattr(value, "check_format"):
+    if hasattr(value, "check_format"):
         value.check_format(full_check=True)
-        _refuse_nan(value.data, where)
+        value = value.data
+    is_own = type(value).__module__.startswith("mkclust.")
+    if isinstance(value, np.ndarray | float):
+        array = np.asarray(value)
+        if array.dtype.kind in "fc" and np.isnan(array).any():
+            raise ValueError(f"{where} holds NaN, from which nothing can be predicted")
     elif isinstance(value, Mapping):
         _check_numbers(list(value.values()), where)
     elif isinstance(value, list | tuple):
         for each in value:
             _check_numbers(each, where)
-    elif _is_own(value) or isinstance(value, BaseEstimator):
+    elif is_own or isinstance(value, BaseEstimator):
         for name, part in getattr(value, "__dict__", {}).items():
             # A number of another library may say that something is missing.
-            is_mark = isinstance(part, float) and not _is_own(value)
+            is_mark = isinstance(part, float) and not is_own
             if name not in MAY_BE_UNKNOWN and not is_mark:
                 _check_numbers(part, name)
-
-
-def _is_own(value: Any) -> bool:
-    return type(value).__module__.startswith("mkclust.")
-
-
-def _refuse_nan(numbers: Any, where: str) -> None:
-    array = np.asarray(numbers)
-    if array.dtype.kind in "fc" and np.isnan(array).any():
-        raise ValueError(f"{where} holds NaN, from which nothing can be predicted")

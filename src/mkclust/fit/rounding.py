@@ -16,7 +16,7 @@ the share of the kernel's trace that lies between the clusters.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -80,21 +80,15 @@ def round_partition(
 
     def cluster(form: Form, **more: Any) -> Rounded:
         """Return the clusters of rows in one form; -1 for samples left out."""
-        root = None
-        if form == "components":
-            root = root_of(stack, solution)
+        root = root_of(stack, solution) if form == "components" else None
         labels, centers = discretize(some, k, root=root, **options, **more)
         return Rounded(form, spread_rows(labels, order, n, -1), centers, root)
 
-    if rounding == "unit":
-        return cluster("unit")
-    if rounding == "components":
-        return cluster("components")
+    if rounding != "best":
+        return cluster(cast(Form, rounding))
 
     is_large = len(order) > MANY_ROWS
-    fewer = {}
-    if is_large:
-        fewer["all_rows"] = MANY_ROWS
+    fewer = {"all_rows": MANY_ROWS} if is_large else {}
     unit = cluster("unit", **fewer)
     components = cluster("components", **fewer)
     # Which is the natural form for other samples, if clusters are the same.
@@ -136,10 +130,7 @@ def root_of(stack: Stack, solution: Solution) -> Float:
         gram = np.diag(solution.relaxation.eigenvalues[: H.shape[1]])
     else:
         gram = to_host(H.T @ (kernel_of(stack, solution) @ H))
-    n = stack.n_samples
-    if stack.features is not None:
-        n = stack.features.n_samples
-    return root_of_gram(gram, n)
+    return root_of_gram(gram, (stack.features or stack).n_samples)
 
 
 def root_of_gram(gram: Float, n_samples: int) -> Float:

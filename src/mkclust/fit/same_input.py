@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from mkclust.data.samples import Samples
 from mkclust.exceptions import silence
-from mkclust.fit.embedding import observed_part
+from mkclust.fit.embedding import numbers_of, observed_part
 from mkclust.fit.from_features import FromFeatures
 from mkclust.fit.steps import PER_SAMPLE, open_samples
 from mkclust.fit.training_input import OTHER_SAMPLES
@@ -51,10 +51,7 @@ def known_again(model: Model, X: Any) -> tuple[Model, Samples]:
     if not hasattr(model, "anchors_"):
         return only_covered(model), read_again(model, X)
     samples = _read_all(model, X)
-    missing = None
-    if hasattr(model, "observed_"):
-        missing = ~model.observed_
-    _check_missing(samples, missing)
+    _check_missing(samples, ~getattr(model, "observed_", np.ones(1, bool)))
     return model, samples
 
 
@@ -77,13 +74,10 @@ def _read_all(model: MultipleKernelClusterer, X: Any) -> Samples:
 
 def _check_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples of which other views are missing than in the fit."""
-    given = np.zeros(0)
-    if samples.missing is not None:
-        given = samples.missing
-    known = np.zeros(0)
-    if fitted is not None:
-        known = fitted
-    if not np.array_equal(given, known) and (given.any() or known.any()):
+    nothing = np.zeros(1, bool)
+    given = nothing if samples.missing is None else samples.missing
+    known = nothing if fitted is None else fitted
+    if (given != known).any():
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass "
             "the same, with observed as it was in the fit by way of "
@@ -139,8 +133,7 @@ def mixed_kernel(model: MultipleKernelClusterer, X: Any, samples: Any = None) ->
     covered = model._covered
     if covered is None:
         return _entries(model, read, indices)
-    if indices is None:
-        indices = np.arange(len(model.labels_))
+    indices = numbers_of(indices, len(model.labels_))
     places = np.flatnonzero(np.isin(indices, covered))
     among_covered = np.searchsorted(covered, indices[places])
     entries = np.zeros((len(indices), len(indices)))
@@ -172,23 +165,15 @@ def _entries(
 
 def _check_anchors(model: MultipleKernelClusterer, indices: np.ndarray | None) -> None:
     """Refuse samples without kernels, if a fit has kernels of its anchors alone."""
-    anchors = getattr(model, "anchors_", None)
     n = len(model.labels_)
-    if anchors is None:
-        return
-    if indices is None:
-        indices = np.arange(n)
-    others = indices[~np.isin(indices, anchors)]
-    if not len(others):
-        return
-    are = "are"
-    if len(others) == 1:
-        are = "is"
-    raise ValueError(
-        f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
-        f"samples, and {join_words(others, most=3)} {are} none of them: pass "
-        "samples=model.anchors_, or some of these"
-    )
+    anchors = getattr(model, "anchors_", np.arange(n))
+    others = np.setdiff1d(numbers_of(indices, n), anchors)
+    if len(others):
+        raise ValueError(
+            f"the fit has kernels of its {len(anchors):,} anchors alone, of {n:,} "
+            f"samples, and not of {join_words(others, most=3)}: pass "
+            "samples=model.anchors_, or some of these"
+        )
 
 
 def _check_samples(samples: Any, n_samples: int) -> np.ndarray | None:

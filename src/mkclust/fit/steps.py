@@ -28,16 +28,16 @@ from mkclust.exceptions import (
 )
 from mkclust.fit.embedding import (
     UNCOVERED,
+    called,
     embedded_rows,
+    numbers_of,
     observed_of,
     used_kernels,
     warn_of_uncovered,
     without_entries,
 )
 from mkclust.fit.from_features import FromFeatures, compress_views
-from mkclust.fit.memory_checks import (
-    require_memory_for_views,
-)
+from mkclust.fit.memory_checks import require_memory_for_views
 from mkclust.fit.missingness import measure_missingness
 from mkclust.fit.mixture import leading_shares
 from mkclust.fit.rounding import Form, Rounded, round_partition
@@ -96,7 +96,6 @@ class Training(NamedTuple):
     # Which kernels say nothing of which samples, without an entry or a neighbor, (n, m)
     # of bool.
     empty: np.ndarray
-    lacks_neighbors: bool = False  # whether neighbors are what some samples are without
 
 
 def read_training(
@@ -111,17 +110,19 @@ def read_training(
     if model.approximation is not None:
         samples = read_views(X, options=options, observed=observed)
     else:
-        expected = expected_input(model.kernels)
-        samples = read_samples(X, expected=expected, options=options, observed=observed)
+        samples = read_samples(
+            X,
+            expected=expected_input(model.kernels),
+            options=options,
+            observed=observed,
+        )
     check_observed(samples.missing, samples.names)
     if groups is not None:
         samples = samples.with_groups(groups)
     if adjust is None:
         return samples
 
-    scales = [model.scale]
-    if isinstance(model.scale, dict):
-        scales = list(model.scale.values())
+    scales = model.scale.values() if isinstance(model.scale, dict) else [model.scale]
     if "log" in scales:
         raise ValueError(
             "scale='log' with adjust=: what is left of a view has negative entries; "
@@ -134,29 +135,20 @@ def open_training(
     model: MultipleKernelClusterer, samples: Samples, fitted: np.ndarray | None = None
 ) -> Training:
     """Make the kernels of samples, all or some, that any kernel says something of."""
-    part = samples
-    if fitted is not None:
-        part = samples.take(fitted)
+    part = samples if fitted is None else samples.take(fitted)
     source, make_stack = open_samples(model, part)
     empty = source.empty(part)
-    isolated = source.isolated(empty)
-    empty |= isolated
+    empty |= source.isolated(empty)
     lost = without_entries(empty)
 
     # The columns of pairs are all samples: those are fitted, and have no label.
     if source.has_pairs or not len(lost):
-        return Training(fitted, source, make_stack, empty, bool(isolated.any()))
+        return Training(fitted, source, make_stack, empty)
 
-    if fitted is None:
-        everyone = np.arange(samples.n_samples)
-    else:
-        everyone = fitted
-    fitted = np.delete(everyone, lost)
+    fitted = np.delete(numbers_of(fitted, samples.n_samples), lost)
     check_covered(len(fitted), samples.n_samples, model.n_clusters)
 
-    training = open_training(model, samples, fitted)
-    lacks_neighbors = training.lacks_neighbors or bool(isolated[lost].any())
-    return training._replace(lacks_neighbors=lacks_neighbors)
+    return open_training(model, samples, fitted)
 
 
 def open_samples(
@@ -173,8 +165,8 @@ def open_samples(
         raise ValueError(
             f"scale={model.scale!r} with kernels: only views have columns to scale"
         )
-    given = without_arrays(samples, "precomputed kernels, taken as they are")
-    kernels = FromKernels(given=given)
+    notes = "precomputed kernels, taken as they are"
+    kernels = FromKernels(given=without_arrays(samples, notes))
     return kernels, lambda: kernels.stack(model, samples)
 
 
@@ -205,7 +197,8 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
     """Solve, and return the learned attributes by name; warn of problems."""
     training = open_training(model, samples)
     fitted = training.fitted
-    noted = check_neighborhoods(training.source, model.n_clusters, fitted)
+    source = training.source
+    noted = check_neighborhoods(source, model.n_clusters, fitted)
     with one_thread_if_small(len(training.empty)):
         stack, solution = _solve(model, training.make_stack())
         observed = observed_of(stack)
@@ -214,16 +207,12 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
             empty = empty | ~observed
         used = used_kernels(stack, solution.coefficients, solution.included)
         unused = without_entries(empty, used)
-        learned = noted | _learn_labels(
-            model, training.source, stack, solution, empty, unused
-        )
-        alignments = solution.alignments
-        if alignments is None:
-            assert solution.products is not None
-            alignments = leading_shares(
+        learned = noted | _learn_labels(model, source, stack, solution, empty, unused)
+        learned["alignments_"] = solution.alignments
+        if solution.alignments is None:
+            learned["alignments_"] = leading_shares(
                 stack, solution.partition, solution.products, solution.basis
             )
-        learned["alignments_"] = alignments
         learned["_used_kernels"] = used
 
     if "observed_" in learned:
@@ -236,13 +225,7 @@ def learn(model: MultipleKernelClusterer, samples: Samples) -> dict[str, Any]:
         has = np.flatnonzero((~empty[unused]).any(axis=0))
         uncovered = spread_over_all(learned, samples, fitted, unused)
         aside = [stack.names[p] for p in has]
-        warn_of_uncovered(
-            uncovered,
-            samples.n_samples,
-            samples.ids,
-            aside,
-            lacks_neighbors=training.lacks_neighbors,
-        )
+        warn_of_uncovered(uncovered, samples, aside)
     return learned
 
 
@@ -253,9 +236,7 @@ def _solve(model: MultipleKernelClusterer, given: Stack) -> tuple[Stack, Solutio
         # Measured on observed samples: learned values of missing ones agree with all
         # views.
         solution = replace(solution, agreement=measure_agreement(given))
-    stack = given
-    if solution.stack is not None:
-        stack = solution.stack
+    stack = solution.stack or given
     if solution.alignments is None and solution.products is None:
         held = stack.held() or stack  # perhaps in single precision
         basis = astype(solution.basis, precision_of(held.kernels[0].like))
@@ -277,8 +258,7 @@ def _learn_labels(
     missing = source.given.missing
     rows, extension = model._rows(stack, solution)
     relaxations = model._further(stack, solution)
-    precision = rounding_of_entries(stack)
-    further = [embedded_rows(each, precision) for each in relaxations]
+    further = [embedded_rows(each, rounding_of_entries(stack)) for each in relaxations]
     embedding = solution.partition
 
     if features is None:
@@ -286,8 +266,8 @@ def _learn_labels(
     else:
         if features.observed is not None:
             missing = ~features.observed
-        matrix = features.coordinate_map @ to_host(rows)
         assert isinstance(source, FromFeatures)
+        matrix = features.coordinate_map @ to_host(rows)
         source = replace(source, features=features.learned, matrix=matrix)
         embedding, rows, *further = features.lift(embedding, rows, *further)
 
@@ -320,8 +300,8 @@ def _learn_labels(
         uncovered = np.union1d(uncovered, without_entries(empty, used))
         for each, relaxation in zip(further, relaxations, strict=True):
             other = replace(solution, relaxation=relaxation)
-            options = {"form": rounded.form}
-            found = _cluster(model, stack, other, each, ids, uncovered, **options)
+            form = rounded.form
+            found = _cluster(model, stack, other, each, ids, uncovered, form=form)
             others.append(found.labels)
     return learned | model._learned(stack, solution, rounded.labels, *others)
 
@@ -344,9 +324,8 @@ def _about_input(
     else:
         learned["n_features_in_"] = sum(source.widths.values())
         learned["view_names_in_"] = given.names
-    columns = given.columns.get(TABLE)
-    if columns is not None:
-        learned["feature_names_in_"] = np.array(columns, object)
+    if TABLE in given.columns:
+        learned["feature_names_in_"] = np.array(given.columns[TABLE], object)
     return learned
 
 
@@ -367,9 +346,14 @@ def _cluster(
         check_covered(len(order), n, model.n_clusters)
     if ids is not None:  # so that the order of rows changes nothing that is random
         order = order[np.argsort([str(sample) for sample in ids[order]], kind="stable")]
-    options = model._options("n_init", "random_state")
-    options["rounding"] = form or model.rounding or "unit"
-    return round_partition(stack, solution, rows, order=order, **options)
+    return round_partition(
+        stack,
+        solution,
+        rows,
+        order=order,
+        rounding=form or model.rounding or "unit",
+        **model._options("n_init", "random_state"),
+    )
 
 
 def _warn_of_fit(
@@ -389,12 +373,13 @@ def _warn_of_fit(
     if "missingness_" in learned:
         if learned["missingness_"].follows:
             warn(learned["missingness_"].warning(), MissingnessWarning)
+        is_rescaled = model.table_options.missing_views == "rescale"
         is_scaled = model.SCALES_MISSING and model.missing_views is None
         share = 1 - float(learned["observed_"].mean())
         # Learning is worth its time from this share of missing samples on
         # (benchmarks/missing_views.py).
         much_missing = 0.1
-        if is_scaled and not model._asks_to_learn and share >= much_missing:
+        if is_scaled and is_rescaled and share >= much_missing:
             warn(
                 f"on average samples lack {share:.0%} of the views, and are scaled up "
                 "to make up for it; learning the missing similarities gave better "
@@ -428,20 +413,15 @@ def spread_over_all(
 ) -> np.ndarray:
     """Spread what was learned over all samples, in place; return the uncovered ones."""
     n = samples.n_samples
-    rows = np.arange(n)
-    if fitted is not None:
-        rows = fitted
+    rows = numbers_of(fitted, n)
     # Lost are the positions among the fitted samples of those that only unused views
     # have.
     kept = np.delete(np.arange(len(rows)), lost)
-    for name, value in PER_SAMPLE.items():
-        if name in learned:
-            known = select(learned[name], kept)
-            learned[name] = spread_rows(known, rows[kept], n, value)
+    for name in PER_SAMPLE.keys() & learned.keys():
+        known = select(learned[name], kept)
+        learned[name] = spread_rows(known, rows[kept], n, PER_SAMPLE[name])
     uncovered = np.delete(np.arange(n), rows[kept])
-    learned["uncovered_samples_"] = uncovered
-    if samples.ids is not None:
-        learned["uncovered_samples_"] = samples.ids[uncovered]
+    learned["uncovered_samples_"] = called(uncovered, samples.ids)
     if fitted is not None:
         if samples.missing is not None:
             learned["observed_"] = ~samples.missing
@@ -470,42 +450,32 @@ def check_neighborhoods(
 ) -> dict[str, Any]:
     """Refuse or warn of neighborhoods that connect too little."""
     by_name = source.neighborhoods
-    observed = source.observed
-    found = [
-        (p, name, each)
-        for p, (name, each) in enumerate(by_name.items())
-        if each is not None
-    ]
+    found = {name: each for name, each in by_name.items() if each is not None}
     if not found:
         return {}
 
-    if observed is None:
-        n = found[0][2].n_samples
-    else:
-        n = len(observed)
-    # What samples are called: by their ids, or by their numbers among all.
-    called = source.given.ids
-    if called is None:
-        called = fitted
+    observed = source.observed
     parts = []
-    for p, name, each in found:
+    for p, (name, each) in enumerate(by_name.items()):
+        if each is None:
+            continue
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"in {name} every sample is in the neighborhood of every other, which "
                 "says nothing about clusters: pass fewer neighbors, or leave the "
                 "kernel out"
             )
-        if observed is None:
-            samples = np.arange(n)
-        else:
-            samples = np.flatnonzero(observed[:, p])
+        n = each.n_samples if observed is None else len(observed)
+        samples = np.arange(n) if observed is None else np.flatnonzero(observed[:, p])
         parts.append((each, samples))
         isolated = samples[each.isolated()]
         if len(isolated):
+            names = fitted if source.given.ids is None else source.given.ids
+            listed = join_words(called(isolated, names))
             warn(
-                f"in {name}, {_listed(isolated, called)} no neighbor (only "
-                "similarities above zero count): only the other kernels decide their "
-                "clusters",
+                f"in {name}, {count(len(isolated), 'sample')} ({listed}) found no "
+                "neighbor (only similarities above zero count): only the other kernels "
+                "decide their clusters",
                 NeighborhoodsWarning,
             )
 
@@ -520,14 +490,3 @@ def check_neighborhoods(
             NeighborhoodsWarning,
         )
     return {"n_components_": n_components}
-
-
-def _listed(samples: np.ndarray, ids: np.ndarray | None) -> str:
-    """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by ids if they exist."""
-    names = samples
-    if ids is not None:
-        names = ids[samples]
-    listed = join_words(names)
-    if len(samples) == 1:
-        return f"sample {listed} has"
-    return f"{len(samples)} samples ({listed}) have"

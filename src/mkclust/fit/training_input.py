@@ -25,6 +25,7 @@ from mkclust.fit.embedding import (
     Similarities,
     is_training,
     matrix_at,
+    numbers_of,
 )
 from mkclust.fit.memory_checks import require_memory_beside_kernels
 from mkclust.fit.neighborhoods import NeighborhoodExtension
@@ -138,12 +139,9 @@ class TrainingInput:
         adjust: Any = None,
     ) -> Samples:
         """Read views, and rows of frames, in the order of the fit, or refuse them."""
-        ids = None
-        if not is_new:
-            ids = training_index(model)
         samples = read_views(
             X,
-            ids=ids,
+            ids=None if is_new else training_index(model),
             options=model.table_options,
             encodings=self.given.encodings,
             observed=observed,
@@ -172,14 +170,15 @@ class TrainingInput:
         if not absent or not self.may_lack_views(model) or not given <= set(widths):
             return samples
 
+        missing = join_words(map(repr, absent))
         if not used & given:
             raise ValueError(
                 f"X has {join_words(map(repr, samples.names))} only, and the model "
-                f"uses {join_words(map(repr, absent))}: pass at least one of these"
+                f"uses {missing}: pass at least one of these"
             )
         warn(
-            f"X lacks {join_words(map(repr, absent))}, which the model uses: taken as "
-            "missing from every new sample",
+            f"X lacks {missing}, which the model uses: taken as missing from every new "
+            "sample",
             MissingViewsWarning,
         )
         return with_unused(samples, widths, absent)
@@ -200,17 +199,11 @@ class TrainingInput:
         used = np.asarray(model._used_kernels)
         if self.extension is not None:
             used = used | self.extension.active
-        if self.given.kind == "kernels":
-            names = model.kernel_names_
-        else:
-            names = self.given.names
-        # (n_views, n_kernels).
+        is_kernels = self.given.kind == "kernels"
+        names = model.kernel_names_ if is_kernels else self.given.names
         of_view = self.of_kernels(np.eye(len(names), dtype=bool))
-        return [
-            name
-            for name, own in zip(names, of_view, strict=True)
-            if not used[own].any()
-        ]
+        is_used = (of_view & used).any(axis=1)
+        return [name for name, own in zip(names, is_used, strict=True) if not own]
 
     def empty(self, samples: Samples) -> np.ndarray:
         """Return which kernels have nothing of which samples, (n, m) of bool."""
@@ -227,14 +220,13 @@ class TrainingInput:
         """Return which kernels find no neighbor of which fitted samples, (n, m)."""
         found = np.zeros_like(empty)
         for p, neighborhoods in enumerate(self.neighborhoods.values()):
-            if neighborhoods is None:
-                continue
-            isolated = neighborhoods.isolated()
-            if self.observed is None:
-                found[:, p] = isolated
-            else:
-                found[self.observed[:, p], p] = isolated
+            if neighborhoods is not None:
+                found[self.seen_by(p), p] = neighborhoods.isolated()
         return found
+
+    def seen_by(self, kernel: int) -> Any:
+        """Return what selects the samples that a kernel has."""
+        return slice(None) if self.observed is None else self.observed[:, kernel]
 
     def embed(
         self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
@@ -244,14 +236,6 @@ class TrainingInput:
         rows = self.extension.embed(similarities, samples.n_samples)
         return rows, self.without_neighbors(model, similarities, samples.n_samples)
 
-    def memberships(
-        self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
-    ) -> tuple[list[list[Array]], np.ndarray]:
-        """Return in which lists of anchors samples are, and which find no neighbor."""
-        similarities = self.similarities(model, samples, self_similarity)
-        found = self.extension.memberships(similarities, samples.n_samples)
-        return found, self.without_neighbors(model, similarities, samples.n_samples)
-
     def without_neighbors(
         self,
         model: MultipleKernelClusterer,
@@ -259,25 +243,20 @@ class TrainingInput:
         n_new: int,
     ) -> np.ndarray:
         """Return which kernels find new samples no neighbor with a cluster, (n, m)."""
-        kernels = list(self.neighborhoods.values())
+        kernels = enumerate(self.neighborhoods.values())
+        by_neighbors = {p for p, each in kernels if each is not None}
         found = np.zeros((n_new, len(model.kernel_names_)), bool)
-        if all(each is None for each in kernels):
-            return found
-
-        has_cluster = to_host(model.labels_) != UNCOVERED
-        if model._covered is not None:
-            has_cluster = has_cluster[model._covered]
+        fitted = numbers_of(model._covered, len(model.labels_))
+        has_cluster = (to_host(model.labels_)[fitted] != UNCOVERED).astype(float)
         for part in similarities:
+            own = [(i, p) for i, p in enumerate(part.kernels) if p in by_neighbors]
+            if not own:
+                continue
             for rows, matrices in part.blocks():
-                for place, p in enumerate(part.kernels):
-                    if kernels[p] is None:
-                        continue
-                    counts = has_cluster.astype(float)
-                    if self.observed is not None:
-                        counts = counts[self.observed[:, p]]
+                for place, p in own:
                     cross = matrix_at(matrices, place)
-                    total = to_host(cross @ to_device(counts, cross))
-                    found[part.rows[rows], p] = total <= 0
+                    counts = to_device(has_cluster[self.seen_by(p)], cross)
+                    found[part.rows[rows], p] = to_host(cross @ counts) <= 0
         return found
 
 
@@ -312,16 +291,18 @@ class FromKernels(TrainingInput):
         """Read kernels, and their columns, in the order of the fit, or refuse them."""
         if adjust is not None:
             raise ValueError("adjust= belongs to views, and X holds kernels")
-        ids = training_index(model)
         samples = read_samples(
-            X, expected="precomputed", ids=ids, cross=is_new, observed=observed
+            X,
+            expected="precomputed",
+            ids=training_index(model),
+            cross=is_new,
+            observed=observed,
         )
         names = model.kernel_names_
-        n = len(model.labels_)
         if is_new and set(samples.names) < set(names):
-            samples = self.with_absent(model, samples, dict.fromkeys(names, n))
-            unused = self.unused(model)
-            samples = with_unused(samples, dict.fromkeys(unused, n), unused)
+            widths = dict.fromkeys(names, len(model.labels_))
+            samples = self.with_absent(model, samples, widths)
+            samples = with_unused(samples, widths, self.unused(model))
         count = count_parts(samples)
         if count != len(names):
             raise ValueError(
@@ -339,8 +320,8 @@ class FromKernels(TrainingInput):
 
     def zero_rows(self, samples: Samples) -> dict[int, np.ndarray]:
         """Return samples of which a kernel has only zeros, by its number, if any."""
-        zero = [zero_samples(part) for part in samples.parts]
-        return {number: rows for number, rows in enumerate(zero) if rows is not None}
+        zero = enumerate(zero_samples(part) for part in samples.parts)
+        return {number: rows for number, rows in zero if rows is not None}
 
     def similarities(
         self, model: MultipleKernelClusterer, samples: Samples, self_similarity: Any
@@ -353,9 +334,7 @@ class FromKernels(TrainingInput):
         own: list[Any] = [None] * len(names)
         if self_similarity is not None:
             own = check_self_similarity(self.extension, self_similarity, seen.T)
-        kernels = [
-            as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)
-        ]
+        kernels = list(map(as_numbers, samples.parts, names))
         check_one_place(kernels, names)
         found = []
         for p, K in enumerate(kernels):
@@ -365,9 +344,7 @@ class FromKernels(TrainingInput):
             is_known = is_training(self.extension.standardizations[p], cross)
             if is_known:
                 cross = symmetrized(cross, names[p])
-            lengths = None
-            if own[p] is not None:
-                lengths = own[p][None]
+            lengths = None if own[p] is None else own[p][None]
             found.append(Similarities([p], rows, [cross], lengths, is_known))
         return found
 
@@ -375,29 +352,22 @@ class FromKernels(TrainingInput):
         self, model: MultipleKernelClusterer, p: int, K: Array, n_new: int
     ) -> Array:
         """Return the columns of those training samples that a kernel has."""
-        n = len(model.labels_)
-        covered = model._covered
-        if covered is not None:
-            if K.ndim == 2 and K.shape[1] == n:
-                K = select(K, covered, axis=1)
-            n = len(covered)
+        fitted = numbers_of(model._covered, len(model.labels_))
+        n = len(fitted)
+        if n < len(model.labels_) and K.ndim == 2 and K.shape[1] == len(model.labels_):
+            K = select(K, fitted, axis=1)
 
-        has = np.ones(n, bool)
-        if self.given.missing is not None:
-            has = ~self.given.missing[:, p]
-        n_observed = int(has.sum())
+        has = np.arange(n)[self.seen_by(p)]
+        n_observed = len(has)
         if K.ndim != 2 or K.shape[0] != n_new or K.shape[1] not in (n, n_observed):
-            rest = ""
-            if n_observed < n:
-                rest = f", or to the {n_observed} that it has"
             raise ValueError(
                 f"{model.kernel_names_[p]} has the shape {tuple(K.shape)}: expected "
                 f"similarities of {n_new} new samples (rows) to the {n} training "
-                f"samples (columns){rest}"
+                f"samples (columns), or to the {n_observed} that it has"
             )
         if K.shape[1] == n_observed:
             return K
-        return select(K, np.flatnonzero(has), axis=1)
+        return select(K, has, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,9 +383,8 @@ class FromViews(TrainingInput):
     @property
     def given_kernels(self) -> Sequence[int]:
         """The numbers of the precomputed kernels among those of tables."""
-        rules = list(self.bank.rules_.values())
-        views = enumerate(self.bank.kernel_views_)
-        return [p for p, view in views if rules[view] == "precomputed"]
+        is_given = [rule == "precomputed" for rule in self.bank.rules_.values()]
+        return [p for p, view in enumerate(self.bank.kernel_views_) if is_given[view]]
 
     @property
     def has_pairs(self) -> bool:
@@ -439,12 +408,9 @@ class FromViews(TrainingInput):
     @property
     def parts(self) -> list[tuple[ViewKernels, list[int]]]:
         """What was learned of each view, and the numbers of its kernels."""
-        views = self.bank.learned_views_
+        views = enumerate(self.bank.learned_views_)
         owners = np.asarray(self.bank.kernel_views_)
-        return [
-            (view, np.flatnonzero(owners == number).tolist())
-            for number, view in enumerate(views)
-        ]
+        return [(view, np.flatnonzero(owners == i).tolist()) for i, view in views]
 
     def match(
         self, model: MultipleKernelClusterer, samples: Samples, unused: Sequence[str]
@@ -480,9 +446,7 @@ class FromViews(TrainingInput):
             observed = [samples[p] for p in numbers]
             raw += raw_kernels_of(view, labels, observed, model, self.bank.on_the_fly)
 
-        repair = None
-        if not all(view.is_definite for view, _ in self.parts):
-            repair = repair_by(model.psd)
+        are_definite = all(view.is_definite for view, _ in self.parts)
         stack = Stack.of(
             raw,
             names,
@@ -491,7 +455,7 @@ class FromViews(TrainingInput):
             **model._options("center", "normalize"),
             fill=model.table_options.fill_rule,
             n_samples=n_samples,
-            repair=repair,
+            repair=None if are_definite else repair_by(model.psd),
         )
         return replace(
             stack, groups=self.given.groups, covariates=self.given.covariates
@@ -522,9 +486,7 @@ class FromViews(TrainingInput):
             for place, p in enumerate(numbers):
                 if p in given:
                     own[place, :] = to_device(given[p][rows], own)
-            compared = None
-            if not is_known:
-                compared = new
+            compared = None if is_known else new
             cross = kernels_of([view], compared, on_the_fly=self.bank.on_the_fly)
             found.append(Similarities(numbers, rows, cross, own, is_known))
         return found
@@ -548,9 +510,7 @@ def raw_kernels_of(
         if not model.NEEDS_ENTRIES:
             return raw_kernels(made, labels, observed, not view.is_definite)
         made = made.all_rows()
-    parts = made
-    if not isinstance(made, list):
-        parts = single_kernels(made)
+    parts = made if isinstance(made, list) else single_kernels(made)
     raw: list[RawKernel] = []
     for part, label, has in zip(parts, labels, observed, strict=True):
         raw += raw_kernels(part, [label], [has], not view.is_definite)
@@ -561,23 +521,17 @@ def with_unused(
     samples: Samples, widths: Mapping[str, int], unused: Collection[str]
 ) -> Samples:
     """Return samples with unused views, or kernels, that they lack, as missing."""
-    absent = {
-        n: width
-        for n, width in widths.items()
-        if n in unused and n not in samples.names
-    }
+    absent = [n for n in widths if n in unused and n not in samples.names]
     is_read_in_rows = any(isinstance(part, RowSource) for part in samples.parts)
     if not absent or samples.is_lazy or is_read_in_rows:
         return samples
 
     n = samples.n_samples
-    like = samples.parts[0]
-    if not is_foreign(like):
-        like = np.zeros(0)
+    like = samples.parts[0] if is_foreign(samples.parts[0]) else np.zeros(0)
     missing = samples.missing
     if missing is None:
         missing = np.zeros((n, len(samples.names)), bool)
-    added = [zeros((0, width), like) for width in absent.values()]
+    added = [zeros((0, widths[name]), like) for name in absent]
     return replace(
         samples,
         names=(*samples.names, *absent),
@@ -588,9 +542,7 @@ def with_unused(
 
 def count_parts(samples: Samples) -> int:
     """Return the number of views or kernels."""
-    sources = [part for part in samples.parts if isinstance(part, RowSource)]
-    n_others = len(samples.parts) - len(sources)
-    return n_others + sum(source.n_kernels for source in sources)
+    return sum(getattr(part, "n_kernels", 1) for part in samples.parts)
 
 
 def check_new_table(model: MultipleKernelClusterer, samples: Samples) -> Samples:
@@ -601,14 +553,13 @@ def check_new_table(model: MultipleKernelClusterer, samples: Samples) -> Samples
     options: dict[str, Any] = {
         "dtype": [np.float64, np.float32],
         "ensure_all_finite": False,
+        "accept_sparse": "csr",
     }
     # An array of encoded columns, compared by name already.
     if TABLE in samples.columns:
-        checked = check_array(table, accept_sparse="csr", **options)
+        checked = check_array(table, **options)
     else:
-        checked = validate_data(
-            model, table, reset=False, accept_sparse="csr", **options
-        )
+        checked = validate_data(model, table, reset=False, **options)
     return replace(samples, parts=(check_view(checked, "X"),))
 
 

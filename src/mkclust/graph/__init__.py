@@ -3,16 +3,13 @@
 from mkclust.graph.lists import Lists, find_lists, list_sizes
 from mkclust.graph.numbers import Cuts, Way, cut_alike, cut_for_all
 from mkclust.graph.partition import Cut, Graph, Memberships, cut, scaled_factor
-from mkclust.graph.similarities import KernelBlock, MixAndViews
 
 __all__ = [
     "Cut",
     "Cuts",
     "Graph",
-    "KernelBlock",
     "Lists",
     "Memberships",
-    "MixAndViews",
     "Way",
     "cut",
     "cut_alike",

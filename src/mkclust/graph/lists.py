@@ -20,7 +20,7 @@ import scipy.sparse
 
 from mkclust.kernels.neighbors import LARGEST_WITH_ALL_TIES, LONGEST_TIMES
 from mkclust.linalg import namespace, select, set_diagonal, to_device, to_host
-from mkclust.linalg.nearest import entries_at, lower_bounds, places_of, true_at
+from mkclust.linalg.nearest import entries_at, lower_bounds, places_of
 from mkclust.linalg.threads import in_threads
 from mkclust.types import Array, Float
 
@@ -44,42 +44,21 @@ class Lists:
     def memberships(self, similarities: Array) -> list[Any]:
         """Return by size which samples are in which anchors' lists, sparse, of bool."""
         least = self.limits.min(axis=0) - self.tie
-        is_near = similarities >= to_device(least, similarities)
-        rows, anchors = places_of(is_near)
+        rows, anchors = places_of(similarities >= to_device(least, similarities))
         values = entries_at(similarities, rows, anchors)
+        shape = tuple(similarities.shape)
 
         found = []
         for limits in self.limits:
             is_in = values >= limits[anchors] - self.tie
-            members = self._of_size(
-                limits,
-                similarities,
-                rows[is_in],
-                anchors[is_in],
-            )
+            members = _matrix(rows[is_in], anchors[is_in], shape)
+            alone = np.flatnonzero(np.diff(members.indptr) == 0)
+            if self.of_mix and len(alone):
+                of_alone = select(similarities, alone)
+                nearest, is_near = nearest_list(of_alone, limits, self.tie)
+                members += _matrix(alone[is_near], nearest[is_near], shape)
             found.append(members)
         return found
-
-    def _of_size(
-        self,
-        limits: Float,
-        similarities: Array,
-        rows: np.ndarray,
-        anchors: np.ndarray,
-    ) -> Any:
-        """Return the memberships of one size, given who is near enough to whom."""
-        n = similarities.shape[0]
-        shape = (n, len(limits))
-        counts = np.bincount(rows, minlength=n)
-        alone = np.flatnonzero(counts == 0)
-        if not self.of_mix or not len(alone):
-            return true_at(rows, anchors, shape)
-
-        of_alone = select(similarities, alone)
-        nearest, is_near = nearest_list(of_alone, limits, self.tie)
-        rows = np.append(rows, alone[is_near])
-        anchors = np.append(anchors, nearest[is_near])
-        return _matrix(rows, anchors, shape)
 
 
 def nearest_list(
@@ -91,8 +70,7 @@ def nearest_list(
 
     Of anchors that are as near, it is the first.
     """
-    on_host = to_host(similarities)
-    to_lists = np.where(np.isfinite(limits), on_host, -np.inf)
+    to_lists = np.where(np.isfinite(limits), to_host(similarities), -np.inf)
     highest = to_lists.max(axis=1, initial=-np.inf)
     is_nearest = to_lists >= highest[:, None] - tie
     return is_nearest.argmax(axis=1), highest > -np.inf
@@ -117,12 +95,9 @@ def list_sizes(
         used = np.unique(np.clip(asked, 1, most))
         return tuple(used.tolist())
 
-    limit = max(smallest, n_anchors / n_clusters)
-    limit = min(limit, most)
+    limit = min(max(smallest, n_anchors / n_clusters), most)
     found = [size for size in sizes if size <= limit]
-    if found:
-        return tuple(found)
-    return (min(smallest, most),)
+    return tuple(found or [min(smallest, most)])
 
 
 class Nearest(NamedTuple):
@@ -133,10 +108,13 @@ class Nearest(NamedTuple):
     values: Float
     ordered: Float  # the similarities to the nearest others, falling, (n, n_nearest)
 
+    def reached(self, least: Float) -> np.ndarray:
+        """Return which pairs are as similar as the least that each anchor asks for."""
+        return self.values >= least[self.rows]
+
     def lengths(self, least: Float) -> np.ndarray:
         """Return how many are as similar to each anchor as its least, (n,)."""
-        is_in = self.values >= least[self.rows]
-        rows = self.rows[is_in]
+        rows = self.rows[self.reached(least)]
         return np.bincount(rows, minlength=len(least))
 
 
@@ -161,19 +139,20 @@ class Search:
 
     def add(self, nearest: Nearest) -> None:
         """Find the lists of the following anchors."""
-        limits = []
-        for number in range(len(self.sizes)):
-            found = self._find(number, nearest)
-            limits.append(found)
-            least = found - self.tie
-            is_in = nearest.values >= least[nearest.rows]
-            rows = nearest.rows[is_in]
-            columns = nearest.columns[is_in]
-            shape = (len(found), self.n_anchors)
-            self.members[number].append(_matrix(rows, columns, shape))
-        self.limits.append(np.array(limits))
+        sizes = range(len(self.sizes))
+        limits = np.array([self._find(number, nearest) for number in sizes])
+        self.limits.append(limits)
+        shape = (limits.shape[1], self.n_anchors)
+        for members, least in zip(self.members, limits - self.tie, strict=True):
+            is_in = nearest.reached(least)
+            found = _matrix(nearest.rows[is_in], nearest.columns[is_in], shape)
+            members.append(found)
 
-    def _find(self, number: int, nearest: Nearest) -> Float:
+    def _find(
+        self,
+        number: int,
+        nearest: Nearest,
+    ) -> Float:
         """Return the limits of lists of one size."""
         size = self.sizes[number]
         limits = nearest.ordered[:, size - 1]
@@ -183,8 +162,7 @@ class Search:
         vague = 2
         if not self.of_mix:
             is_vague = lengths > vague * size + 1
-            nearer = limits + 2 * self.tie
-            limits = np.where(is_vague, nearer, limits)
+            limits = limits + 2 * self.tie * is_vague
             lengths = nearest.lengths(limits - self.tie)
 
         # Of lists that are some times too long, one in so many is kept.
@@ -194,25 +172,21 @@ class Search:
         ranks = self.n_long[number] + np.cumsum(is_long)
         self.n_long[number] += int(is_long.sum())
         times_too_long = np.maximum(-(-lengths // longest), 1)
-        is_kept = ranks % times_too_long == 0
-        is_left_out = is_long & ~is_kept
+        is_kept = ~is_long | (ranks % times_too_long == 0)
 
         # Nobody is alike, or nobody but the anchor itself.
         has_others = np.isfinite(limits) & (lengths > 1)
-        has_list = has_others & ~is_left_out
-        return np.where(has_list, limits, np.inf)
+        return np.where(has_others & is_kept, limits, np.inf)
 
-    def found(self) -> tuple[Lists, list[Any]]:
-        """Return the lists of all anchors, and by size who is in which of them.
-
-        That is, if anchor i is in the list of j, (n_anchors, n_anchors).
-        """
+    def lists(self) -> Lists:
+        """Return the lists of all anchors."""
         limits = np.concatenate(self.limits, axis=1)
-        members = []
-        for blocks in self.members:
-            by_list = scipy.sparse.vstack(blocks, "csr")
-            members.append(by_list.T.tocsr())
-        return Lists(limits, self.tie, self.of_mix), members
+        return Lists(limits, self.tie, self.of_mix)
+
+    def by_anchor(self) -> list[Any]:
+        """Return by size if anchor i is in the list of j, (n_anchors, n_anchors)."""
+        by_list = [scipy.sparse.vstack(blocks) for blocks in self.members]
+        return [each.T.tocsr() for each in by_list]
 
 
 def find_lists(
@@ -227,30 +201,21 @@ def find_lists(
 
     The first kernel is the mix: by it every sample is in a list.
     """
-    longest = max(sizes)
     searches = [Search(sizes, n_anchors, tie, of_mix=False) for tie in ties]
     searches[0].of_mix = True
 
     def find(part: slice) -> list[Nearest]:
         """Return the nearest anchors of some anchors, by kernel."""
-        found = []
-        for similarities, tie in zip(compare(part), ties, strict=True):
-            nearest = find_nearest(similarities, part, longest, tie)
-            found.append(nearest)
-        return found
+        pairs = zip(compare(part), ties, strict=True)
+        return [find_nearest(K, part, max(sizes), tie) for K, tie in pairs]
 
     for found in in_threads(find, parts, like):
         for search, nearest in zip(searches, found, strict=True):
             search.add(nearest)
 
-    lists = []
-    members = []
-    for search in searches:
-        own, own_members = search.found()
-        lists.append(own)
-        members.append(own_members)
-    by_mix = members[0]
-    members[0] = _without_lonely(by_mix, lists[0], compare)
+    lists = [each.lists() for each in searches]
+    members = [each.by_anchor() for each in searches]
+    members[0] = _without_lonely(members[0], lists[0], compare)
     return lists, members
 
 
@@ -260,24 +225,16 @@ def _without_lonely(
     compare: Compare,
 ) -> list[Any]:
     """Return memberships with those in no list added to that of the nearest anchor."""
-    lonely = []
-    for each in members:
-        counts = np.diff(each.indptr)
-        lonely.append(np.flatnonzero(counts == 0))
-    anyone = np.unique(np.concatenate(lonely))
+    is_lonely = [np.diff(each.indptr) == 0 for each in members]
+    anyone = np.flatnonzero(np.any(is_lonely, axis=0))
     if not len(anyone):
         return members
 
-    similarities = compare(anyone)[0]
-    joined = lists.memberships(similarities)
-    completed = []
-    for each, rows, new in zip(members, lonely, joined, strict=True):
-        places = np.searchsorted(anyone, rows)
-        shape = (each.shape[0], len(anyone))
-        of_all = _matrix(rows, places, shape) @ new
-        whole = each + of_all
-        completed.append(scipy.sparse.csr_array(whole, dtype=bool))
-    return completed
+    # The others of them are in the same lists again.
+    joined = lists.memberships(compare(anyone)[0])
+    shape = (members[0].shape[0], len(anyone))
+    spread = _matrix(anyone, np.arange(len(anyone)), shape)
+    return [each + spread @ new for each, new in zip(members, joined, strict=True)]
 
 
 def find_nearest(
@@ -300,16 +257,14 @@ def find_nearest(
 
     # The first of every row if they fall; -inf if there are fewer.
     n = own.stop - own.start
-    counts = np.bincount(rows, minlength=n)
-    ends = np.cumsum(counts)
-    starts = ends - counts
     by_row = np.lexsort((-values, rows))
-    falling = np.append(values[by_row], -np.inf)
-    ranks = np.arange(count)
-    places = starts[:, None] + ranks
-    places = np.minimum(places, len(values))
-    has_so_many = ranks < counts[:, None]
-    ordered = np.where(has_so_many, falling[places], -np.inf)
+    sorted_rows = rows[by_row]
+    first = np.searchsorted(sorted_rows, np.arange(n))
+    ranks = np.arange(len(rows)) - first[sorted_rows]
+    is_first = ranks < count
+    ordered = np.full((n, count), -np.inf)
+    places = sorted_rows[is_first], ranks[is_first]
+    ordered[places] = values[by_row[is_first]]
 
     anchors = np.arange(n)
     return Nearest(

@@ -44,13 +44,22 @@ class Way(NamedTuple):
     n_sizes: int
     setting: Setting
 
-    def embed(self, memberships: Memberships, n_vectors: int) -> Embedded:
+    def embed(
+        self,
+        memberships: Memberships,
+        n_vectors: int,
+    ) -> Embedded:
         """Return the embedding by some leading eigenvectors of this graph."""
         used = [several[: self.n_sizes] for several in memberships]
         scales = list_scales(used, self.setting)
         # Eigenvalues after a gap are nearly equal, and any of their directions are as
         # good.
-        return embed(used, scales, n_vectors, tolerance=1e-3)
+        return embed(
+            used,
+            scales,
+            n_vectors,
+            tolerance=1e-3,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +89,12 @@ def cut_for_all(
     """
     n = memberships[0][0].shape[0]
     labels = np.full((len(k_values), n), -1)
-    tightness = np.zeros(len(k_values))
-    agreements = np.zeros(len(k_values))
+    tightness, agreements = np.zeros((2, len(k_values)))
     chosen: dict[int, Way] = {}
     for count in np.unique(n_sizes).tolist():
-        is_own = np.equal(n_sizes, count)
-        places = np.flatnonzero(is_own).tolist()
+        places = np.flatnonzero(np.equal(n_sizes, count)).tolist()
         numbers = [k_values[place] for place in places]
-        longest = memberships[0][count - 1]
-        judge = Graph(rows_of_unit_length(longest))
+        judge = Graph(rows_of_unit_length(memberships[0][count - 1]))
         ways = [Way(count, setting) for setting in SETTINGS]
         found = [_cut_in_way(memberships, way, numbers) for way in ways]
         for place, *pair in zip(places, *found, strict=True):
@@ -100,17 +106,14 @@ def cut_for_all(
             agreements[place] = agreement_of_labels(*(each.labels for each in pair))
             chosen[place] = ways[best]
 
-    ordered = [chosen[place] for place in range(len(k_values))]
-    eigengaps = _gaps(memberships, k_values)
-    longest_of_mix = memberships[0][-1]
-    graph = Graph(rows_of_unit_length(longest_of_mix))
+    graph = Graph(rows_of_unit_length(memberships[0][-1]))
     shares = np.array([graph.shares_within(each) for each in labels])
     return Cuts(
         labels=labels,
-        ways=ordered,
+        ways=[chosen[place] for place in range(len(k_values))],
         tightness=tightness,
         agreements=agreements,
-        eigengaps=eigengaps,
+        eigengaps=_gaps(memberships, k_values),
         within=shares[:, 0],
         by_chance=shares[:, 1],
     )
@@ -132,14 +135,16 @@ def cut_alike(
     return labels
 
 
-def _gaps(memberships: Memberships, k_values: Sequence[int]) -> Float:
+def _gaps(
+    memberships: Memberships,
+    k_values: Sequence[int],
+) -> Float:
     """Return the gaps after k eigenvalues of the graph of the mix."""
     n = memberships[0][0].shape[0]
     n_vectors = min(max(k_values) + 1, n - 1)
     way = Way(len(memberships[0]), OF_MIX)
-    embedded = way.embed(memberships, n_vectors)
-    eigenvalues = embedded.relaxation.eigenvalues[:n_vectors]
-    values = np.append(eigenvalues, 0.0)
+    relaxation = way.embed(memberships, n_vectors).relaxation
+    values = np.append(relaxation.eigenvalues[:n_vectors], 0.0)
     numbers = np.array(k_values)
     return values[numbers - 1] - values[numbers]
 
@@ -153,10 +158,8 @@ def _cut_in_way(
     embedded = way.embed(memberships, max(k_values))
     order = embedded.graph.order
     rows = embedded.rows[order]
-    points = []
-    for k in k_values:
-        directions = normalize_rows(rows[:, :k])
-        points.append(directions.astype(np.float32))
+    directions = [normalize_rows(rows[:, :k]) for k in k_values]
+    points = [each.astype(np.float32) for each in directions]
     with one_thread_if_small(len(order) * max(k_values), MANY_DISTANCES):
         of_linked = k_means_for_all(points, k_values)
 
@@ -176,7 +179,10 @@ class Tight(NamedTuple):
     spread: float  # mean squared distance of points from their centers
 
 
-def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Tight]:
+def k_means_for_all(
+    points: Sequence[Float],
+    k_values: Sequence[int],
+) -> list[Tight]:
     """Return clusters for rising numbers, each of points of its own.
 
     k-means starts from drawn centers for the first number, and from the clusters of the
@@ -188,17 +194,26 @@ def k_means_for_all(points: Sequence[Float], k_values: Sequence[int]) -> list[Ti
         middle = several.mean(axis=0)
         rows = several - middle
         if found:
-            before = found[-1].labels
-            starts = _with_more_centers(rows, before, k, rng)[None]
+            starts = _with_more_centers(rows, found[-1].labels, k, rng)[None]
         else:
-            starts = first_centers(rows, k, rng, n_starts=4)
+            starts = first_centers(
+                rows,
+                k,
+                rng,
+                n_starts=4,
+            )
         centers, distances = lloyd(rows, starts)
-        nearest = distances.min(axis=1)
-        spreads = nearest.mean(axis=1)
+        spreads = distances.min(axis=1).mean(axis=1)
         best = int(spreads.argmin())
         labels = distances[best].argmin(axis=0)
         spread = max(float(spreads[best]), 0.0)
-        found.append(Tight(labels, centers[best] + middle, spread))
+        found.append(
+            Tight(
+                labels=labels,
+                centers=centers[best] + middle,
+                spread=spread,
+            )
+        )
     return found
 
 
@@ -213,18 +228,14 @@ def _with_more_centers(
     Of some points, drawn by their squared distances, the one is taken that brings most
     points nearer to a center. There are fewer centers if no others are left.
     """
-    centers = []
-    for cluster in np.unique(labels):
-        members = points[labels == cluster]
-        centers.append(members.mean(axis=0))
+    centers = [points[labels == c].mean(axis=0) for c in np.unique(labels)]
     to_centers = cdist(points, centers, "sqeuclidean")
     nearest = to_centers.min(axis=1)
     # Points that are drawn for every further center, of which the best is taken.
     trials = 16
     while len(centers) < n_clusters and nearest.max() > CLOSE:
         shares = nearest / nearest.sum()
-        numbers = rng.choice(len(points), trials, p=shares)
-        drawn = points[numbers]
+        drawn = points[rng.choice(len(points), trials, p=shares)]
         to_drawn = cdist(drawn, points, "sqeuclidean")
         reached = np.minimum(nearest, to_drawn)
         best = reached.sum(axis=1).argmin()
@@ -233,9 +244,10 @@ def _with_more_centers(
     return np.array(centers)
 
 
-def _by_size(labels: Labels, mass: Float) -> Labels:
+def _by_size(
+    labels: Labels,
+    mass: Float,
+) -> Labels:
     """Return labels numbered by falling size, and for one size by mass."""
     order = order_by_size(labels, int(labels.max()) + 1, mass)
-    places = np.empty(len(order), int)
-    places[order] = np.arange(len(order))
-    return places[labels]
+    return np.argsort(order)[labels]

@@ -56,8 +56,7 @@ class Graph(Kernel):
         self.factor = scipy.sparse.csr_array(factor, dtype=np.float64)
         self.transposed = self.factor.T.tocsr()
         squares = self.factor.multiply(self.factor)
-        lengths = squares.sum(axis=1)
-        self.own = np.asarray(lengths).reshape(-1)
+        self.own = np.asarray(squares.sum(axis=1)).reshape(-1)
         n = self.factor.shape[0]
         degrees = self.linked(np.ones(n)) - self.own
         # Degrees below this share of the mean are those of samples that nothing is
@@ -65,8 +64,7 @@ class Graph(Kernel):
         isolated = 1e-9
         is_linked = degrees > isolated * degrees.mean()
         self.degrees = np.where(is_linked, degrees, 0.0)
-        positive = np.where(is_linked, degrees, 1.0)
-        self.scale = is_linked / np.sqrt(positive)
+        self.scale = is_linked / np.sqrt(np.where(is_linked, degrees, 1.0))
 
     @property
     def like(self) -> Array:
@@ -82,17 +80,14 @@ class Graph(Kernel):
         scale = self.scale[:, None]
         scaled = scale * V
         to_itself = self.own[:, None] * scaled
-        to_others = self.linked(scaled) - to_itself
-        return scale * to_others
+        return scale * (self.linked(scaled) - to_itself)
 
     def rows(self, index: Any) -> Array:
         """Return the links of some samples, normalized, (s, n)."""
         links = (self.factor[index] @ self.transposed).toarray()
         numbers = np.arange(self.n_samples)[index]
-        places = np.arange(len(numbers))
-        links[places, numbers] -= self.own[numbers]
-        scale = self.scale[numbers][:, None]
-        return scale * links * self.scale
+        links[np.arange(len(numbers)), numbers] -= self.own[numbers]
+        return self.scale[numbers][:, None] * links * self.scale
 
     def diagonal(self) -> Array:
         """Return zeros: samples have no links to themselves."""
@@ -104,13 +99,11 @@ class Graph(Kernel):
         Those of some samples are counted, before all are written out.
         """
         n = self.factor.shape[0]
-        n_counted = min(n, n_counted)
-        places = np.linspace(0, n - 1, n_counted)
-        counted = np.unique(places.astype(int))
+        counted = np.linspace(0, n - 1, min(n, n_counted))
+        counted = counted.astype(int)
         n_links = (self.factor[counted] @ self.transposed).nnz
-        count = n_links * n / len(counted)
         require_memory(
-            int(BYTES_PER_LINK * count),
+            int(BYTES_PER_LINK * n_links * n / len(counted)),
             f"writing out the graph of {n:,} samples",
             "take the graph of fewer samples; the embedding holds its clusters",
         )
@@ -140,28 +133,33 @@ class Graph(Kernel):
     def shares_within(self, labels: Labels) -> tuple[float, float]:
         """Return the share of links within clusters, and that expected by chance."""
         clusters = np.unique(labels)
-        members = labels[:, None] == clusters
-        is_in = members.astype(np.float64)
+        is_in = (labels[:, None] == clusters).astype(np.float64)
         in_lists = self.transposed @ is_in
-        links = np.sum(in_lists * in_lists, axis=0)
+        links = np.sum(in_lists**2, axis=0)
         within = links - is_in.T @ self.own
         total = self.degrees.sum()
         shares = is_in.T @ self.degrees / total
-        by_chance = float(np.sum(shares**2))
-        return float(within.sum() / total), by_chance
+        return float(within.sum() / total), float(np.sum(shares**2))
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Clusters, and the embedding that they are found in."""
+class Embedded:
+    """Samples embedded by the leading eigenvectors of a graph of neighborhoods."""
 
     # Of the memberships, by kernel and size of lists; zero: not used.
     scales: list[list[float]]
+    graph: Graph
+    relaxation: Relaxation
     list_points: Float  # P, a row for every list
     rows: Float  # of the samples
+
+
+@dataclass(frozen=True)
+class Cut(Embedded):
+    """Clusters, and the embedding that they are found in."""
+
     centers: Float
     labels: Labels
-    relaxation: Relaxation
 
 
 def rows_of_unit_length(memberships: Any) -> Any:
@@ -170,12 +168,14 @@ def rows_of_unit_length(memberships: Any) -> Any:
     lengths = np.sqrt(np.maximum(counts, 1))
     entries = np.repeat(1 / lengths, counts)
     return scipy.sparse.csr_array(
-        (entries, memberships.indices, memberships.indptr),
-        memberships.shape,
+        (entries, memberships.indices, memberships.indptr), memberships.shape
     )
 
 
-def scaled_factor(memberships: Memberships, scales: Sequence[Sequence[float]]) -> Any:
+def scaled_factor(
+    memberships: Memberships,
+    scales: Sequence[Sequence[float]],
+) -> Any:
     """Return F: the memberships with a scale, by kernel and size, side by side."""
     parts = []
     for of_kernel, several in zip(scales, memberships, strict=True):
@@ -185,16 +185,17 @@ def scaled_factor(memberships: Memberships, scales: Sequence[Sequence[float]]) -
     return scipy.sparse.hstack(parts, "csr")
 
 
-def list_scales(memberships: Memberships, setting: Setting) -> list[list[float]]:
+def list_scales(
+    memberships: Memberships,
+    setting: Setting,
+) -> list[list[float]]:
     """Return by what memberships are multiplied, by kernel and size, in a setting.
 
     The links of memberships between different samples then sum to their weight.
     """
     n_views = len(memberships) - 1
     n_sizes = len(memberships[0])
-    n_used = n_sizes
-    if n_sizes > 1 and not setting.with_longest:
-        n_used = n_sizes - 1
+    n_used = n_sizes if setting.with_longest else max(n_sizes - 1, 1)
     of_view = setting.views / max(n_views, 1)
     weights = [setting.mix] + [of_view] * n_views
 
@@ -207,8 +208,7 @@ def list_scales(memberships: Memberships, setting: Setting) -> list[list[float]]
             sizes = factor.sum(axis=0)
             total = float(np.sum(sizes**2) - n_in_lists)
             if total > 0:
-                scale = np.sqrt(weight / total)
-                of_kernel[number] = float(scale)
+                of_kernel[number] = float(np.sqrt(weight / total))
         scales.append(of_kernel)
     return scales
 
@@ -225,9 +225,8 @@ def cut(
     Better are those with the higher modularity in the graph of the longest lists of the
     mix.
     """
-    longest_of_mix = memberships[0][-1]
-    judge = Graph(rows_of_unit_length(longest_of_mix))
-    best = None
+    judge = Graph(rows_of_unit_length(memberships[0][-1]))
+    best: Cut | None = None
     highest = -np.inf
     for setting in SETTINGS:
         scales = list_scales(memberships, setting)
@@ -249,25 +248,9 @@ def cut(
         # The same clusters, numbered in another way, are better by rounding alone.
         if best is None or modularity > highest + 1e-9:
             highest = modularity
-            best = Cut(
-                scales=scales,
-                list_points=embedded.list_points,
-                rows=embedded.rows,
-                centers=centers,
-                labels=labels,
-                relaxation=embedded.relaxation,
-            )
+            best = Cut(**vars(embedded), centers=centers, labels=labels)
     assert best is not None
     return best
-
-
-class Embedded(NamedTuple):
-    """Samples embedded by the leading eigenvectors of a graph of neighborhoods."""
-
-    graph: Graph
-    relaxation: Relaxation
-    list_points: Float  # P, a row for every list
-    rows: Float  # of the samples
 
 
 def embed(
@@ -286,4 +269,10 @@ def embed(
     scaled = graph.scale[:, None] * vectors
     list_points = graph.transposed @ scaled
     rows = graph.factor @ list_points
-    return Embedded(graph, relaxation, list_points, rows)
+    return Embedded(
+        scales,
+        graph,
+        relaxation,
+        list_points,
+        rows,
+    )

@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.agreements import find_compromise
 from mkclust.data.samples import Samples
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.embedding import Extension
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.neighborhoods import (
     NeighborhoodExtension,
     find_clusters,
@@ -17,7 +18,6 @@ from mkclust.fit.neighborhoods import (
     sampled_alignments,
 )
 from mkclust.fit.same_input import known_again, only_covered
-from mkclust.fit.solution import Solution
 from mkclust.fit.steps import learn
 from mkclust.linalg import to_device, to_host
 from mkclust.linalg.sparse_rows import spread_links
@@ -30,8 +30,7 @@ from mkclust.methods.anchors import (
     needs_anchors,
     with_kinds_of_all,
 )
-from mkclust.methods.compromise import find_compromise
-from mkclust.methods.number_of_clusters import NumberOfClusters, find_number
+from mkclust.methods.number_of_clusters import find_number
 from mkclust.parameters import Allowed, Choice, Count, Either, Number
 from mkclust.stack import Stack
 from mkclust.types import Array, Float
@@ -48,12 +47,16 @@ def solve_agreement_kkm(
     """Solve `AgreementKKM`, with coefficients that sum to one."""
     compromise = find_compromise(stack)
     coefficients = compromise.scatter(compromise.coefficients)
-    options: Any = {"n_init": n_init, "random_state": random_state}
-    found = find_clusters(stack, coefficients, n_clusters, neighbors, **options)
-    neighborhoods, cut, embedding = found
-    like = stack.kernels[0].like
+    neighborhoods, cut, embedding = find_clusters(
+        stack,
+        coefficients,
+        n_clusters,
+        neighbors,
+        n_init=n_init,
+        random_state=random_state,
+    )
     return Solution(
-        partition=to_device(embedding, like),
+        partition=to_device(embedding, stack.kernels[0].like),
         weights=compromise.scatter(compromise.weights),
         objective=cut.relaxation.value,
         history=np.array([cut.relaxation.value]),
@@ -328,22 +331,19 @@ class AgreementKKM(InductiveClusterer):
 
     def _learn(self, samples: Samples) -> dict[str, Any]:
         if self.n_clusters == "auto":
-            found: NumberOfClusters = find_number(self, samples)
-            found = replace(found, resolution=self.resolution)
+            found = replace(find_number(self, samples), resolution=self.resolution)
             chosen = clone(self).set_params(n_clusters=found.n_clusters)
             return chosen._learn(samples) | {"suggestion_": found}
         if needs_anchors(samples, self.anchors):
             model = with_kinds_of_all(self, samples)
-            counts = self.anchors, self.learn_from
-            return learn_from_anchors(model, samples, *counts)
+            return learn_from_anchors(model, samples, self.anchors, self.learn_from)
         return learn(self, samples.computed())
 
     def _embed_samples(
         self, samples: Samples, self_similarity: Any = None
-    ) -> tuple[Float, np.ndarray, bool]:
+    ) -> tuple[Float, np.ndarray]:
         if self_similarity is None and has_blocks(samples):
-            rows, state = embed_in_blocks(self, samples)
-            return rows, np.flatnonzero(state > 0), bool((state > 1).any())
+            return embed_in_blocks(self, samples)
         return super()._embed_samples(samples, self_similarity)
 
     def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:

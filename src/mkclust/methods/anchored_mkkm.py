@@ -1,23 +1,21 @@
 """AnchoredMKKM: SimpleMKKM over the views that agree, drawn to their compromise."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from mkclust.agreements import Compromise, find_compromise
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.embedding import inverse
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import EIGEN_TOLERANCE
 from mkclust.fit.rounding import root_of_gram
-from mkclust.fit.solution import Solution
 from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.methods.agreement_kkm import AgreementKKM
 from mkclust.methods.certified import CertifiedClusterer
-from mkclust.methods.compromise import Compromise, find_compromise
 from mkclust.methods.simple_mkkm import SimpleMKKM, solve_simple_mkkm
 from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.stack import Factored, Mix, Stack
@@ -52,10 +50,7 @@ def solve_anchored_mkkm(
     H_0 = baseline.vectors[:, :n_clusters]
     n_passes = 2
     starts: Any = {"n_init": n_init, "is_unit": rounding == "unit"}
-    factors: Sequence[float] = ANCHORS
-    if anchor != "auto":
-        factors = [anchor]
-    for factor in factors:
+    for factor in ANCHORS if anchor == "auto" else (anchor,):
         strength = float(factor * baseline.value / n_clusters)  # c
         anchored = included
         if strength:  # the last kernel is c H_0 H_0^T
@@ -111,10 +106,7 @@ def _keeps(
     for each in (baseline, solution.relaxation):
         assert each is not None
         H = each.vectors[:, :k]
-        if stack.features is None:
-            rows = H
-        else:
-            rows = stack.features.lift_some(H)
+        rows = H if stack.features is None else stack.features.lift_some(H)
         root = None
         if not is_unit:
             root = root_of_gram(np.diag(each.eigenvalues[:k]), rows.shape[0])

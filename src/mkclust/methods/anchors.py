@@ -19,7 +19,13 @@ from mkclust.data.check import in_memory
 from mkclust.data.draw import draw_samples
 from mkclust.data.samples import Samples, as_blocks
 from mkclust.exceptions import silence
-from mkclust.fit.embedding import UNCOVERED, warn_of_uncovered
+from mkclust.fit.coverage import some_at_a_time
+from mkclust.fit.embedding import (
+    UNCOVERED,
+    called,
+    warn_of_uncovered,
+    without_entries,
+)
 from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.missingness import measure_missingness
 from mkclust.fit.neighborhoods import orthonormalized, stacked
@@ -56,16 +62,16 @@ def learn_from_anchors(
     first_samples = 2048
     with silence():  # the fit of the anchors warns
         first = model_of(model, drawn_part(samples, first_samples))
-    used = views_in_use(first, samples)
-    count = max(n_anchors, learn_from)
-    drawn = draw_samples(as_blocks(samples.only(used)), count, samples.ids)
+    unused = first._source.unused(first)
+    used = as_blocks(samples.only([n for n in samples.names if n not in unused]))
+    drawn = draw_samples(used, max(n_anchors, learn_from), samples.ids)
     anchors = np.sort(drawn[:n_anchors])
 
     fitted = model_of(model, samples.held(blocks.take(anchors), anchors))
-    rows, state = cut_again(fitted, samples, blocks, np.sort(drawn))
+    rows, uncovered = cut_again(fitted, samples, blocks, np.sort(drawn))
     if len(drawn) < samples.n_samples:
-        rows, state = embed_in_blocks(fitted, samples)
-    return learn_all(fitted, samples, rows, state, anchors)
+        rows, uncovered = embed_in_blocks(fitted, samples)
+    return learn_all(fitted, samples, rows, uncovered, anchors)
 
 
 def with_kinds_of_all(
@@ -96,12 +102,6 @@ def model_of(model: InductiveClusterer, samples: Samples) -> InductiveClusterer:
     return fitted
 
 
-def views_in_use(model: InductiveClusterer, samples: Samples) -> list[str]:
-    """Return the views that are not set aside, in their order."""
-    unused = set(model._source.unused(model))
-    return [name for name in samples.names if name not in unused]
-
-
 def cut_again(
     fitted: InductiveClusterer,
     samples: Samples,
@@ -110,19 +110,19 @@ def cut_again(
 ) -> tuple[Float, np.ndarray]:
     """Find the clusters in the graph of more samples than the anchors.
 
-    The model stays with it. The rows of the samples and their states are returned.
+    The model stays with it. Returned are the rows of the samples, and which are
+    uncovered.
     """
     found = []
-    states = []
-    for some in ranges(len(numbers), BLOCK_SAMPLES):
-        block = blocks.take(numbers[some])
-        check_finite(block, numbers[some])
-        memberships, state = memberships_of(fitted, samples.held(block, numbers[some]))
-        found.append(memberships)
-        states.append(state)
+    for part in ranges(len(numbers), BLOCK_SAMPLES):
+        some = numbers[part]
+        block = blocks.take(some)
+        check_finite(block, some)
+        found.append(memberships_of(fitted, samples.held(block, some)))
+    memberships, are_covered = zip(*found, strict=True)
 
     options = fitted._options("n_init", "random_state")
-    best = cut(stacked(found), fitted.n_clusters, **options)
+    best = cut(stacked(memberships), fitted.n_clusters, **options)
     extension = fitted._source.extension
     neighborhoods = replace(
         extension.neighborhoods,
@@ -135,106 +135,84 @@ def cut_again(
     fitted._centers = best.centers
     fitted.objective_ = best.relaxation.value
     fitted.history_ = np.array([best.relaxation.value])
-    return best.rows, np.concatenate(states)
+    return best.rows, np.flatnonzero(~np.concatenate(are_covered))
 
 
 def memberships_of(
     fitted: InductiveClusterer,
     part: Samples,
 ) -> tuple[list[list[Array]], np.ndarray]:
-    """Return in which lists of anchors samples are, and their states.
-
-    A state is 0 if a sample is covered, 1 if no used view has it, and 2 if it has no
-    neighbor in those that do.
-    """
-    found, which = fitted._find_of_covered(part, None, fitted._source.memberships)
-    state = np.zeros(part.n_samples)
-    if len(which.uncovered):
-        state[which.uncovered] = 1 + which.lacks_neighbors
-        if found is None:
-            return fitted._source.extension.neighborhoods.no_memberships(
-                len(state)
-            ), state
-        places = which.covered, which.kept
-        shape = len(state), found[0][0].shape[0]
-        spread = scipy.sparse.csr_array((np.ones(len(which.kept)), places), shape)
-        found = [[spread @ each for each in of_kernel] for of_kernel in found]
-    return found, state
+    """Return in which lists of anchors samples are, and which samples are covered."""
+    source = fitted._source
+    n = part.n_samples
+    similarities = source.similarities(fitted, part, None)
+    found = source.extension.memberships(similarities, n)
+    empty = source.empty(part) | source.without_neighbors(fitted, similarities, n)
+    is_covered = np.ones(n, bool)
+    is_covered[without_entries(empty, fitted._used_kernels)] = False
+    if not is_covered.all():
+        kept = scipy.sparse.diags_array(is_covered.astype(float), format="csr")
+        found = [[kept @ each for each in of_kernel] for of_kernel in found]
+    return found, is_covered
 
 
 def kept_samples(model: InductiveClusterer) -> Samples:
     """Return the views that a model has kept, if all samples of the fit are anchors."""
-    bank = getattr(model, "bank_", None)
-    if bank is None or hasattr(model, "anchors_"):
-        why = "the fit was on kernels"
-        if bank is not None:
-            why = "not all samples are anchors"
+    if not hasattr(model, "bank_") or hasattr(model, "anchors_"):
         raise ValueError(
-            f"X=None: {why}, so that the model has not kept them: pass X as in fit"
+            "X=None: the model has not kept all samples, because the fit was on "
+            "kernels, or not all samples are anchors: pass X as in fit"
         )
-    return replace(model._source.given, parts=tuple(bank.views_.values()))
+    return replace(model._source.given, parts=tuple(model.bank_.views_.values()))
 
 
 def graph_of(model: InductiveClusterer, samples: Samples) -> Graph:
     """Return the graph of samples by the lists of the anchors of a fit."""
     source = model._source
-    n = samples.n_samples
+    extension = source.extension
     parts: Iterable[Samples] = [samples]
     if has_blocks(samples):
-        blocks = as_blocks(samples)
-        places = ranges(n, BLOCK_SAMPLES)
-        parts = (samples.held(blocks.take(np.arange(n)[some]), some) for some in places)
-    found = [
-        source.extension.memberships(
-            source.similarities(model, part, None), part.n_samples
-        )
-        for part in parts
-    ]
-    return Graph(scaled_factor(stacked(found), source.extension.neighborhoods.scales))
+        parts = some_at_a_time(samples, BLOCK_SAMPLES)
+    found = []
+    for part in parts:
+        similarities = source.similarities(model, part, None)
+        found.append(extension.memberships(similarities, part.n_samples))
+    return Graph(scaled_factor(stacked(found), extension.neighborhoods.scales))
 
 
 def learn_all(
     fitted: InductiveClusterer,
     samples: Samples,
     rows: Float,
-    state: np.ndarray,
+    uncovered: np.ndarray,
     anchors: np.ndarray,
 ) -> dict[str, Any]:
-    """Return what a model of anchors learns of all samples, given rows and states."""
-    uncovered = np.flatnonzero(state > 0)
-    lacks_neighbors = bool((state > 1).any())
+    """Return what a model of anchors learns of all samples, given their rows."""
     labels = assign(rows, fitted._centers)
     labels[uncovered] = UNCOVERED
 
-    parameters = set(fitted.get_params(deep=False))
+    left_out = {*fitted.get_params(deep=False), "uncovered_samples_"}
     learned = {
-        name: value for name, value in vars(fitted).items() if name not in parameters
+        name: value for name, value in vars(fitted).items() if name not in left_out
     }
-    learned.pop("uncovered_samples_", None)
-    with_kernels = anchors
-    if fitted._covered is not None:
-        with_kernels = anchors[fitted._covered]
+    covered = fitted._covered
     learned |= {
         "labels_": labels,
         "embedding_": fitted._as_embedding(rows),
         "anchors_": anchors,
-        "_covered": with_kernels,
+        "_covered": anchors if covered is None else anchors[covered],
     }
     if samples.ids is not None:
         learned["sample_ids_"] = samples.ids
     if samples.missing is not None:
         learned["observed_"] = ~samples.missing
-        covered = np.delete(np.arange(len(labels)), uncovered)
-        seen = labels[covered], ~samples.missing[covered]
-        learned["missingness_"] = measure_missingness(*seen, learned["view_names_in_"])
+        known = np.delete(np.arange(len(labels)), uncovered)
+        learned["missingness_"] = measure_missingness(
+            labels[known], ~samples.missing[known], learned["view_names_in_"]
+        )
     if len(uncovered):
-        words: Any = {"lacks_neighbors": lacks_neighbors}
-        warn_of_uncovered(uncovered, samples.n_samples, samples.ids, **words)
-        if samples.ids is None:
-            named = uncovered
-        else:
-            named = samples.ids[uncovered]
-        learned["uncovered_samples_"] = named
+        warn_of_uncovered(uncovered, samples)
+        learned["uncovered_samples_"] = called(uncovered, samples.ids)
     return learned
 
 
@@ -250,9 +228,9 @@ def embed_in_blocks(
     fitted: InductiveClusterer,
     samples: Samples,
 ) -> tuple[Float, np.ndarray]:
-    """Return the rows of samples and their states, as those of `memberships_of`."""
+    """Return the rows of samples, and which are uncovered."""
     found = as_blocks(samples).map(partial(embed_block, fitted, samples.frame))
-    return np.ascontiguousarray(found[:, :-1]), found[:, -1]
+    return np.ascontiguousarray(found[:, :-1]), np.flatnonzero(found[:, -1] == 0)
 
 
 def embed_block(
@@ -261,9 +239,9 @@ def embed_block(
     block: Block,
     start: int,
 ) -> np.ndarray:
-    """Return the rows of samples, and their states in one more column."""
+    """Return the rows of samples, and in one more column which are covered."""
     check_finite(block, start)
     part = frame.held(block, slice(start, start + block.n_rows))
-    memberships, state = memberships_of(fitted, part)
+    memberships, is_covered = memberships_of(fitted, part)
     rows = fitted._source.extension.neighborhoods.embed(memberships)
-    return np.hstack([rows, state[:, None]])
+    return np.hstack([rows, is_covered[:, None]])

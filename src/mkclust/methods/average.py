@@ -1,9 +1,6 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
-from mkclust.fit.base import RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
-from mkclust.fit.mixture import Mixture
-from mkclust.fit.solution import Solution
+from mkclust.fit import InductiveClusterer, Mixture, RelaxedClusterer, Solution
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.stack import Stack
 

@@ -2,13 +2,13 @@
 
 from typing import Any, ClassVar, Literal
 
+from mkclust.agreements import activate
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.exceptions import WeightsWarning, warn
 from mkclust.fit.base import LARGE_WEIGHT, RelaxedClusterer
 from mkclust.fit.embedding import observed_of
 from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, precision_of, to_device
-from mkclust.methods.compromise import activate
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Allowed, Choice, learned
 from mkclust.stack import Stack
@@ -63,9 +63,7 @@ class CertifiedClusterer(RelaxedClusterer):
         if baseline is None:
             # Features have other coordinates for some of the views.
             is_whole = observed_of(stack) is None or stack.features is not None
-            kernels = stack
-            if not is_whole:
-                kernels = activate(stack, agreement.chosen)
+            kernels = stack if is_whole else activate(stack, agreement.chosen)
             held = kernels.held()  # in single precision, which is enough here
             options: Any = {"start": solution.basis}
             if held is not None:
@@ -84,9 +82,7 @@ class CertifiedClusterer(RelaxedClusterer):
     ) -> dict[str, Any]:
         relaxation = solution.relaxation
         assert relaxation is not None
-        baseline_labels = labels
-        if further:
-            baseline_labels = further[0]
+        baseline_labels = further[0] if further else labels
         rand_index = agreement_of_labels(baseline_labels, labels)
         if rand_index < OTHER_CLUSTERS:
             self._warn_of_other_clusters(solution, rand_index)

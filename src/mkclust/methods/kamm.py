@@ -9,10 +9,8 @@ from mkclust.engine.simplex import (
     longest_step,
     reduced_direction,
 )
-from mkclust.fit.base import RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit import InductiveClusterer, RelaxedClusterer, Solution
 from mkclust.fit.mixture import Mixture, alternate
-from mkclust.fit.solution import Solution
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.stack import Stack
 from mkclust.types import Float

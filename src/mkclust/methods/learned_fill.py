@@ -50,7 +50,7 @@ from typing import Literal
 
 import numpy as np
 
-from mkclust.fit.learned_rows import grams_of
+from mkclust.fit.embedding import grams_of
 from mkclust.fit.solution import Solution
 from mkclust.linalg import namespace, to_device, to_host
 from mkclust.stack import Stack
@@ -108,10 +108,9 @@ def regressed_fills(stack: Stack, H: Array) -> list[SampleMap | None]:
     def regressed(before: SampleMap, kernels: Sequence[int]) -> SampleMap:
         plain = _plain(before)
         left = plain.gather(H)
-        right = _missing_rows(before, H) @ to_device(
-            _inverse(to_host(left.T @ left)), H
-        )
-        return replace(plain, fill=Fill(left, right))
+        inverse = to_device(_inverse(to_host(left.T @ left)), H)
+        fill = Fill(left, _missing_rows(before, H) @ inverse)
+        return replace(plain, fill=fill)
 
     return _each_map(stack, regressed)
 
@@ -157,17 +156,9 @@ def _each_map(
 ) -> list[SampleMap | None]:
     """Return each kernel's map, changed if samples are missing; shared ones stay so."""
     maps = maps_of(stack.kernels)
-    groups: dict[int, list[int]] = {}
-    for p, each in enumerate(maps):
-        if each is not None:
-            groups.setdefault(id(each), []).append(p)
-    for kernels in groups.values():
-        before = maps[kernels[0]]
-        assert before is not None
-        if before.missing.size:
-            after = change(before, kernels)
-        else:
-            after = _plain(before)
+    for before in {id(each): each for each in maps if each is not None}.values():
+        kernels = [p for p, each in enumerate(maps) if each is before]
+        after = change(before, kernels) if before.missing.size else _plain(before)
         for p in kernels:
             maps[p] = after
     return maps
@@ -185,8 +176,6 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
     return H * to_device(is_missing, H)
 
 
-def _inverse(shares: Float) -> Float:
+def _inverse(shares: Float) -> np.ndarray:
     """Return the inverse of ``H_c^T H_c`` on the directions of observed samples."""
-    return np.asarray(
-        np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64
-    )
+    return np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True)

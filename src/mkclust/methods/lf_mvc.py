@@ -6,11 +6,10 @@ import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.base import COSINES, RelaxedClusterer
 from mkclust.fit.embedding import inverse
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import hstack, namespace, polar_factor, to_device, to_host
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Mix, Stack
@@ -121,9 +120,7 @@ def fuse(
         # numbers.
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
-        b = np.full(m, m**-0.5)
-        if length > 0:
-            b = c / length
+        b = c / length if length > 0 else np.full(m, m**-0.5)
         history.append(length + anchored)
         if len(history) > 2:
             change = abs(history[-1] - history[-2])

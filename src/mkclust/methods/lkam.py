@@ -230,5 +230,8 @@ class LKAM(LocalizedClusterer):
     }
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("reg", "neighbors", "tol", "max_iter")
-        return solve_lkam(stack, self.n_clusters, **options)
+        return solve_lkam(
+            stack,
+            self.n_clusters,
+            **self._options("reg", "neighbors", "tol", "max_iter"),
+        )

@@ -7,9 +7,8 @@ import numpy as np
 from mkclust.engine.certificate import relax_from
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.row_simplex import minimize_over_rows
-from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit import RelaxedClusterer, Solution
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import empty, namespace, to_device, to_host, zeros
 from mkclust.parameters import Allowed, Number, learned
 from mkclust.stack import DenseKernel, Mix, Stack, Standardization, Standardized
@@ -66,9 +65,7 @@ def solve_lmkkm(
     tol = tol or default_tolerance
     is_certain = minimum.converged or minimum.gap < tol * minimum.value
     # The last entry is half a step; it counts if there is no whole one.
-    whole_steps = history
-    if len(history) > 2:
-        whole_steps = history[-3:-1]
+    whole_steps = history[-3:-1] if len(history) > 2 else history
     has_settled = _has_settled(whole_steps, tol)
     return Solution(
         partition=relaxation.vectors[:, :n_clusters],
@@ -298,12 +295,9 @@ class LMKKM(RelaxedClusterer):
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
-        if samples is None:
-            theta = self.sample_weights_
-        else:
-            theta = self.sample_weights_[samples]
-        if samples is None:
-            held = stack
-        else:
+        theta = self.sample_weights_
+        held = stack
+        if samples is not None:
+            theta = theta[samples]
             held = stack.among(samples)
         return mix_by_samples(held, to_device(theta, held.kernels[0].like)).dense()

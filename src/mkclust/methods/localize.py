@@ -56,10 +56,7 @@ def neighborhood_mask(stack: Stack, size: int, kind: MaskKind = "published") -> 
     n = stack.n_samples
     m = stack.n_kernels
     average = Mix(np.full(m, 1 / m), stack.kernels).dense()
-    own = np.inf
-    if kind == "published":
-        own = -np.inf
-    set_diagonal(average, own)
+    set_diagonal(average, -np.inf if kind == "published" else np.inf)
     if kind == "counts":
         size = min(size + 1, n)
     # Counts are exact in single precision up to 2^24 samples.

@@ -1,10 +1,8 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
 from mkclust.engine.simplex import best_response
-from mkclust.fit.base import RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit import InductiveClusterer, RelaxedClusterer, Solution
 from mkclust.fit.mixture import Mixture, descend
-from mkclust.fit.solution import Solution
 from mkclust.methods.learned_fill import learn_fills, regressed_fills
 from mkclust.stack import Stack
 from mkclust.types import Float

@@ -6,10 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from mkclust.engine.simplex import drop_small, minimize_quadratic
-from mkclust.fit.base import RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
+from mkclust.fit import InductiveClusterer, RelaxedClusterer, Solution
 from mkclust.fit.mixture import Mixture, descend
-from mkclust.fit.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
 from mkclust.types import Float

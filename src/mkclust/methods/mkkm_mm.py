@@ -6,10 +6,9 @@ import numpy as np
 
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
+from mkclust.fit import InductiveClusterer, Solution
 from mkclust.fit.base import LARGE_WEIGHT, RelaxedClusterer
-from mkclust.fit.inductive import InductiveClusterer
 from mkclust.fit.mixture import Mixture, alternate
-from mkclust.fit.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import Stack
 from mkclust.types import Float
@@ -24,10 +23,7 @@ def solve_mkkm_mm(
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         unexplained = mixture.unexplained(relaxation)
         # If nothing is left unexplained, all weights are equally bad.
-        if unexplained.any():
-            worst = unexplained
-        else:
-            worst = mixture.uniform
+        worst = unexplained if unexplained.any() else mixture.uniform
         return _unit(worst), float(np.linalg.norm(unexplained))
 
     start = _unit(mixture.uniform)
@@ -79,9 +75,7 @@ def solve_mkkm_mm_saddle(
     if converged:
         allowed -= distance
     certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
-    gap = 0.0
-    if bound:
-        gap = (distance + certificate.error) / bound
+    gap = (distance + certificate.error) / bound if bound else 0.0
     return mixture.solution(
         relaxation,
         theta,
@@ -304,13 +298,12 @@ class MKKMMM(RelaxedClusterer, InductiveClusterer):
 
     def _solve(self, stack: Stack) -> Solution:
         k = self.n_clusters
-        tol = self.tol
-        max_iter = self.max_iter
         if self.solver == "alternate":
-            return solve_mkkm_mm(stack, k, tol=tol, max_iter=max_iter)
-        options = {
-            "tol": tol**2,
-            "max_iter": 10 * max_iter,
-            **self._options("random_state"),
-        }
-        return solve_mkkm_mm_saddle(stack, k, **options)
+            return solve_mkkm_mm(stack, k, tol=self.tol, max_iter=self.max_iter)
+        return solve_mkkm_mm_saddle(
+            stack,
+            k,
+            tol=self.tol**2,
+            max_iter=10 * self.max_iter,
+            random_state=self.random_state,
+        )

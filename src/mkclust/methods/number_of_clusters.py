@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mkclust.agreements import Agreement
-from mkclust.data import Samples
+from mkclust.agreements import Agreement, find_compromise
+from mkclust.data import Samples, as_blocks
 from mkclust.data.draw import draw_samples
-from mkclust.data.samples import as_blocks
 from mkclust.exceptions import silence
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.neighborhoods import find_memberships
@@ -18,7 +17,6 @@ from mkclust.fit.steps import open_training
 from mkclust.graph import Cuts, Memberships, Way, cut_alike, cut_for_all, list_sizes
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.anchors import needs_anchors, with_kinds_of_all
-from mkclust.methods.compromise import find_compromise
 from mkclust.metrics import agreement_of_labels
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.text import join_words
@@ -126,9 +124,7 @@ class NumberOfClusters:
     @property
     def evidence(self) -> Any:
         """How strong the evidence of clusters is; None unless it was asked for."""
-        if self.tests is None:
-            return None
-        return self.tests.verdict
+        return self.tests and self.tests.verdict
 
     @property
     def table(self) -> pd.DataFrame:
@@ -158,9 +154,7 @@ class NumberOfClusters:
         answer = f"{self.n_clusters} clusters fit best"
         if self.resolution is not None:
             answer += f" at resolution {self.resolution:g}"
-        if self.tests is None:
-            return answer
-        return f"{answer}; {self.tests.title()}"
+        return answer if self.tests is None else f"{answer}; {self.tests.title()}"
 
     def _reasons(self) -> list[str]:
         """Return what the answer depends on, in sentences."""
@@ -173,9 +167,7 @@ class NumberOfClusters:
             f"Tried: {len(self.k_values)} numbers from {first} to {last}.",
         ]
         if self.n_clusters == last or self.n_clusters == first > 2:
-            end = "smallest"
-            if self.n_clusters == last:
-                end = "largest"
+            end = "largest" if self.n_clusters == last else "smallest"
             sentences.append(
                 f"{self.n_clusters} is the {end} of them: pass k_values beyond it."
             )
@@ -190,14 +182,10 @@ class NumberOfClusters:
 
 def scores_of(*criteria: Float) -> Float:
     """Return the sum of criteria, (s,), each from 0 for the worst to 1 for the best."""
-    total = np.zeros(len(criteria[0]))
-    for values in criteria:
-        known = np.nan_to_num(values)
-        lowest = known.min()
-        spread = np.ptp(known)
-        if spread > 0:
-            total += (known - lowest) / spread
-    return total
+    known = np.nan_to_num(np.array(criteria))
+    spreads = np.ptp(known, axis=1, keepdims=True)
+    above = known - known.min(axis=1, keepdims=True)
+    return np.sum(above / np.where(spreads > 0, spreads, 1), axis=0)
 
 
 def highest(k_values: np.ndarray, scores: Float) -> tuple[int, ...]:
@@ -249,12 +237,10 @@ def cut_samples(
     compromise = find_compromise(stack)
     coefficients = compromise.scatter(compromise.coefficients)
 
-    n = stack.n_samples
-    sizes = [list_sizes(model.neighbors, n, k) for k in k_values]
-    linked = find_memberships(stack, coefficients, max(sizes, key=len))
-    memberships = linked.memberships
-    n_sizes = [len(each) for each in sizes]
-    cuts = cut_for_all(memberships, k_values, n_sizes)
+    sizes = [list_sizes(model.neighbors, stack.n_samples, k) for k in k_values]
+    longest = max(sizes, key=len)
+    *_, memberships = find_memberships(stack, coefficients, longest)
+    cuts = cut_for_all(memberships, k_values, list(map(len, sizes)))
 
     scores = scores_of(cuts.eigengaps, cuts.tightness, cuts.agreements)
     candidates = highest(np.array(k_values), scores)
@@ -292,8 +278,7 @@ def _resample(
         part = np.sort(rng.choice(n, size, replace=False))
         among = [[each[part][:, part] for each in several] for several in memberships]
         found = cut_alike(among, k_values, ways)
-        pairs = zip(labels[:, part], found, strict=True)
-        row[:] = [agreement_of_labels(*pair) for pair in pairs]
+        row[:] = list(map(agreement_of_labels, labels[:, part], found))
     return agreements.mean(axis=0)
 
 
@@ -308,10 +293,7 @@ def check_k_values(k_values: Any, n_used: int) -> list[int]:
     most_clusters = 25
     if k_values is None:
         return list(range(2, min(most_clusters, n_used // FEWEST_PER_CLUSTER) + 1))
-    if np.iterable(k_values):
-        numbers = list(k_values)
-    else:
-        numbers = []
+    numbers = list(k_values) if np.iterable(k_values) else []
     if not numbers or not all(Count(least=2).holds(k) and k < n_used for k in numbers):
         raise ValueError(
             f"k_values={k_values!r}: pass integers from 2 to {n_used - 1}, less than "
@@ -328,17 +310,12 @@ def result_of(
     tests: Any = None,
 ) -> NumberOfClusters:
     """Return what one pass over the graph says of the number of clusters."""
-    cuts = found.cuts
+    known = {name: each for name, each in vars(found.cuts).items() if name != "ways"}
     return NumberOfClusters(
         k_values=np.array(k_values),
-        eigengaps=cuts.eigengaps,
-        tightness=cuts.tightness,
-        agreements=cuts.agreements,
         stabilities=found.stabilities,
-        labels=cuts.labels,
         samples=samples,
         n_samples=n_samples,
-        within=cuts.within,
-        by_chance=cuts.by_chance,
         tests=tests,
+        **known,
     )

@@ -8,9 +8,8 @@ from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.exceptions import warn
-from mkclust.fit.base import RelaxedClusterer
+from mkclust.fit import RelaxedClusterer, Solution
 from mkclust.fit.mixture import EIGEN_TOLERANCE
-from mkclust.fit.solution import Solution
 from mkclust.linalg import (
     copy_array,
     namespace,
@@ -338,8 +337,11 @@ class ONKC(RelaxedClusterer):
     MATRICES = 4
 
     def _solve(self, stack: Stack) -> Solution:
-        options = self._options("reg", "proximity", "tol", "max_iter")
-        return solve_onkc(stack, self.n_clusters, **options)
+        return solve_onkc(
+            stack,
+            self.n_clusters,
+            **self._options("reg", "proximity", "tol", "max_iter"),
+        )
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         H = to_device(self.embedding_, stack.kernels[0].like)

@@ -10,9 +10,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import search
 from mkclust.engine.simplex import longest_step, reduced_direction
-from mkclust.fit.inductive import InductiveClusterer
-from mkclust.fit.mixture import Mixture
-from mkclust.fit.solution import Solution
+from mkclust.fit import InductiveClusterer, Mixture, Solution
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.parameters import Allowed, Choice
@@ -38,16 +36,13 @@ def solve_simple_mkkm(
     similar kernels. The last ``n_fixed`` kernels are added to the mix and have no
     weight. The other parameters are those of `SimpleMKKM`.
     """
-    vectors = None
-    if start is not None:
-        vectors = start.vectors
     result = search(
         stack,
         n_clusters,
         tol=tol,
         max_iter=max_iter,
         n_fixed=n_fixed,
-        start=vectors,
+        start=None if start is None else start.vectors,
         prove=prove,
         key=search_key(random_state),
     )
@@ -107,10 +102,7 @@ def solve_reduced_gradient(
         slope = float(direction @ gradient)
         # The first guess moves no weight by more than a tenth; later ones start from
         # the last step.
-        if step is None:
-            guess = 0.1 / (np.abs(direction).max() or 1.0)
-        else:
-            guess = 4 * step
+        guess = 4 * step if step else 0.1 / (np.abs(direction).max() or 1.0)
         guess = min(guess, longest_step(gamma, direction))
         step, reached = _armijo(mixture, gamma, direction, partition, slope, guess)
         if step == 0:
@@ -431,7 +423,5 @@ class SimpleMKKM(CertifiedClusterer, InductiveClusterer):
             return solve_reduced_gradient(
                 stack, self.n_clusters, stopping=self.stopping, **options
             )
-        start = None
-        if previous is not None:
-            start = previous.relaxation
+        start = None if previous is None else previous.relaxation
         return solve_simple_mkkm(stack, self.n_clusters, start=start, **options)

@@ -8,8 +8,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from mkclust.agreements import Agreement
-from mkclust.agreements.limits import p_text
+from mkclust.agreements import Agreement, p_text
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.report.blocks import Block, Column
 from mkclust.explain.report.collect import ReportData
