@@ -147,10 +147,8 @@ def run(
 def _names(text: str | None, k: Any) -> dict[int, str]:
     """Return the names of clusters by their numbers, from "0=basal,1=luminal"."""
     found = {}
-    for pair in (text or "").split(","):
+    for pair in filter(None, (text or "").split(",")):
         number, _, name = pair.partition("=")
-        if not pair:
-            continue
         if not number.strip().isdigit() or not name.strip():
             raise CommandError(
                 f'--names {pair}: give numbers and names, such as "0=basal,1=luminal"'
@@ -196,7 +194,16 @@ def _write_more(
             if kind == "plot":
                 save_figure(plots.plot_fit(model, y), path)
             elif kind == "report":
-                _write_page(outcome, y, path)
+                write_report(
+                    model,
+                    outcome.fit.X,
+                    path,
+                    y if outcome.scores else None,
+                    alternatives=outcome.fit.suggestion or False,
+                    warned=outcome.warnings,
+                    annotation=outcome.annotation,
+                    n_resamples=outcome.stability,
+                )
             else:
                 # New files are read in the same way.
                 records = [each.record for each in outcome.fit.data.inputs]
@@ -207,20 +214,6 @@ def _write_more(
             reason = getattr(error, "strerror", None) or named
             failures[path] = f"{path}: cannot be written ({reason})"
     return failures
-
-
-def _write_page(outcome: Outcome, y: Any, path: Path) -> None:
-    """Write the report, with what is printed."""
-    write_report(
-        outcome.fit.model,
-        outcome.fit.X,
-        path,
-        y if outcome.scores else None,
-        alternatives=outcome.fit.suggestion or False,
-        warned=outcome.warnings,
-        annotation=outcome.annotation,
-        n_resamples=outcome.stability,
-    )
 
 
 def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]:
@@ -255,24 +248,5 @@ def _summary(outcome: Outcome, verbose: bool, annotate: str | None) -> list[str]
         title = f"Clusters against the variables of {annotate}:"
         lines += ["", title, str(outcome.annotation)]
     if verbose:
-        lines += ["", *_verbose_lines(outcome)]
-    return lines
-
-
-def _verbose_lines(outcome: Outcome) -> list[str]:
-    """Return how a fit came about: decisions, kernels, weights, solver and gaps."""
-    model = outcome.fit.model
-    sizes = [
-        count(len(model.labels_), "sample"),
-        count(len(model.weights_), "kernel"),
-        count(model.n_clusters_, "cluster"),
-    ]
-    lines = [f"{type(model).__name__}: {', '.join(sizes)}, {outcome.seconds:.2f} s"]
-    if outcome.fit.decision:
-        lines.append(outcome.fit.decision)
-    if hasattr(model, "bank_"):
-        lines += model.bank_.explain().splitlines()
-    lines += details(model)
-    if hasattr(model, "missingness_"):
-        lines.append(model.missingness_.summary())
+        lines += ["", *details(model, outcome.seconds, fitted.decision)]
     return lines

@@ -106,7 +106,6 @@ def echo(text: str) -> None:
     """Print lines; names from files cannot steer the terminal."""
     try:
         typer.echo("\n".join(map(printable, text.split("\n"))))
-    except BrokenPipeError:
-        raise
     except OSError as error:
-        raise OSError(error.errno, error.strerror, "standard output") from error
+        error.filename = "standard output"
+        raise

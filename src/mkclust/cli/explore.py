@@ -33,6 +33,7 @@ from mkclust.files import errors_of, write_atomically
 from mkclust.methods import METHODS
 from mkclust.text import count, join_words, text_table
 from mkclust.version import versions
+from mkclust.watch import steps
 
 # What every comparison ends with.
 CAUTION = (
@@ -111,9 +112,7 @@ def compare(
     request: Request, *, methods: str | None = None, n_resamples: int = 5
 ) -> None:
     """Cluster with several methods, and show how far they agree, and are stable."""
-    names = list(METHODS)
-    if methods is not None:
-        names = [name.strip() for name in methods.split(",")]
+    names = [name.strip() for name in (methods or ",".join(METHODS)).split(",")]
     labels: dict[str, Any] = {}
     found: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
@@ -122,8 +121,7 @@ def compare(
             check_method(name)
         data = read_inputs(request, progress)
         progress.phase(f"comparing {len(names)} methods")
-        for done, name in enumerate(names):
-            progress.step(done, len(names) - done, name)
+        for name in steps(names):
             own = replace(request, method=name)
             try:
                 if methods is None:
@@ -218,8 +216,7 @@ def rerun(request: Request, record_file: Path, *, labels: Path | None = None) ->
         new_model(recorded)
         data = read_inputs(recorded, progress)
         model = models.fit(recorded, data, progress).model
-        if labels is not None:
-            write_atomically({labels: fitted_labels(model)})
+        write_atomically({path: fitted_labels(model) for path in outputs})
     then = record["versions"]
     same = labels_hash(model.labels_) == record["labels_sha256"]
     hashes = {each["input"]: each["sha256"] for each in record["inputs"]}

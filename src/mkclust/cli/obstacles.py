@@ -61,13 +61,12 @@ class Obstacle(NamedTuple):
         if not self.cures:
             return self.text
         options = [word for cure in self.cures for word in _as_typed(cure)]
-        advice = f"pass {shlex.join(options)}"
-        parameters = {cure.parameter for cure in self.cures}
-        if "join" in parameters:
+        advice = f"{self.text}: pass {shlex.join(options)}"
+        if "--join" in options:
             advice += ", or --join inner to keep those that all have"
-        if "annotate" in parameters:
+        if "--annotate" in options:
             advice += " to compare the clusters by them"
-        return f"{self.text}: {advice}"
+        return advice
 
 
 class ObstaclesError(CommandError):
@@ -75,23 +74,18 @@ class ObstaclesError(CommandError):
 
     def __init__(self, found: Sequence[Obstacle]) -> None:
         items = [each.describe() for each in found if each.stops]
-        advice = [f"  also: {each.describe()}" for each in found if not each.stops]
-        if len(found) == 1:
-            super().__init__(items[0])
-            return
-        if len(items) == 1:
-            super().__init__(items[0])
-            self.lines = advice
-        else:
-            super().__init__(f"{len(items)} things are in the way of a fit:")
-            numbered = enumerate(items, start=1)
-            self.lines = [*(f"  {k}. {line}" for k, line in numbered), *advice]
+        lines = []
+        if len(items) > 1:
+            lines = [f"  {k}. {line}" for k, line in enumerate(items, start=1)]
+            items = [f"{len(items)} things are in the way of a fit:"]
+        super().__init__(items[0])
+        lines += [f"  also: {each.describe()}" for each in found if not each.stops]
         cures = cures_of(found)
-        if cures:
-            what = "All of it"
-            if not all(each.cures for each in found):
-                what = "What options can do"
-            self.lines += [f"{what} is done by:", command_with(cures)]
+        if cures and len(found) > 1:
+            is_all = all(each.cures for each in found)
+            what = "All of it" if is_all else "What options can do"
+            lines += [f"{what} is done by:", command_with(cures)]
+        self.lines = lines
 
 
 def cures_of(found: Iterable[Obstacle]) -> list[Cure]:
@@ -236,23 +230,17 @@ def _look_beside(request: Request) -> list[Obstacle]:
         for table in read_variables(request).values():
             found += _match(request, request.annotate or "", table, views)
             found += _marks_of_variables(request, table)
-        if request.adjust_for is not None:
-            found += _look_at_covariates(request, request.adjust_for, views)
+        text = request.adjust_for
+        if text is not None:
+            whole = covariates_of(text.rpartition("::")[0] or text, request)
+            found += _match(request, text, whole, views)
+            file = file_name(text)
+            table = as_table(covariates_of(text, request), file)
+            findings = find_in_covariates(file, table, request.impute)
+            found += [_of_files(each, {file: file}, request) for each in findings]
     except (DatasetError, CommandError) as error:
         found.append(Obstacle(one_line(error)))
     return found
-
-
-def _look_at_covariates(
-    request: Request, text: str, views: Sequence[View]
-) -> list[Obstacle]:
-    """Return what is in the way of removing covariates from views."""
-    file = file_name(text)
-    whole = covariates_of(text.rpartition("::")[0] or text, request)
-    found = _match(request, text, whole, views)
-    table = as_table(covariates_of(text, request), file)
-    findings = find_in_covariates(file, table, request.impute)
-    return found + [_of_files(each, {file: file}, request) for each in findings]
 
 
 def _match(

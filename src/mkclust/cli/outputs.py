@@ -124,17 +124,12 @@ def labels_csv(
 
     If clusters have titles, a column has these.
     """
-    columns = {
-        name: np.round(np.asarray(each, float), 4) + 0.0
-        for name, each in scores.items()
-    }
-    names = [spreadsheet_text(name) for name in ids]
-    clusters = {"id": names, "cluster": labels}
+    table = pd.DataFrame({"id": list(map(spreadsheet_text, ids)), "cluster": labels})
     if titles is not None:
-        by_number = dict(enumerate(map(spreadsheet_text, titles)))
-        numbers = np.asarray(labels)
-        clusters["name"] = [by_number.get(each, "") for each in numbers]
-    table = pd.DataFrame(clusters | columns)
+        names = dict(enumerate(map(spreadsheet_text, titles)))
+        table["name"] = table["cluster"].map(names).fillna("")
+    for name, values in scores.items():
+        table[name] = np.round(np.asarray(values, float), 4) + 0.0
     text = table.to_csv(index=False, float_format="%.4f", lineterminator="\n")
     return text.encode("utf-8", "backslashreplace")
 
@@ -143,13 +138,10 @@ def fitted_labels(
     model: MultipleKernelClusterer, scores: SampleScores | None = None
 ) -> bytes:
     """Return the table of the clusters of a fit, by ids or else by numbers from 0."""
-    if scores is None:
-        scores = sample_scores(model)
-
+    scores = scores or sample_scores(model)
     labels = np.asarray(model.labels_)
-    ids = getattr(model, "sample_ids_", range(len(labels)))
     return labels_csv(
-        ids,
+        getattr(model, "sample_ids_", range(len(labels))),
         labels,
         names_of(model),
         silhouette=scores.silhouette,
@@ -159,8 +151,7 @@ def fitted_labels(
 
 def labels_hash(labels: Any) -> str:
     """Return a fingerprint of clusters, whatever file they are written to."""
-    numbers = np.asarray(labels).astype("<i8")
-    return hashlib.sha256(numbers.tobytes()).hexdigest()
+    return hashlib.sha256(np.asarray(labels, "<i8").tobytes()).hexdigest()
 
 
 def run_record(outcome: Outcome) -> dict[str, Any]:
@@ -168,11 +159,7 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
     fit = outcome.fit
     model = outcome.fit.model
     labels = np.asarray(model.labels_)
-    scores = list(outcome.scores.values())
-    seconds = {
-        part: getattr(model, f"{part}_seconds_", None) for part in ("solve", "fit")
-    }
-
+    scores = [*outcome.scores.values(), None, None]
     # Attributes of a fitted model in the record of a run, there without the underscore.
     recorded = (
         "certificate_",
@@ -207,14 +194,18 @@ def run_record(outcome: Outcome) -> dict[str, Any]:
         "landmarks": fit.landmarks,
         "gap": getattr(model, "duality_gap_", None),
         **{name.removesuffix("_"): getattr(model, name, None) for name in recorded},
-        "scores": scores[0] if scores else None,
-        "baseline_scores": scores[1] if len(scores) > 1 else None,
+        "scores": scores[0],
+        "baseline_scores": scores[1],
         "description": outcome.description,
         "annotation": outcome.annotation,
         "warnings": outcome.warnings,
         "parameters": model.get_params(deep=False),
         "seed": model.random_state,
-        "seconds": seconds | {"total": outcome.seconds},
+        "seconds": {
+            "solve": getattr(model, "solve_seconds_", None),
+            "fit": getattr(model, "fit_seconds_", None),
+            "total": outcome.seconds,
+        },
         "versions": versions(),
         "inputs": [each.record for each in fit.data.inputs],
     }

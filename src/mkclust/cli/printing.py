@@ -80,9 +80,19 @@ def how_clear(clarity: Clarity, stability: Stability | None) -> list[str]:
     return lines
 
 
-def details(model: MultipleKernelClusterer) -> list[str]:
-    """Return how a fit came about: the weights of the kernels, and the solver."""
-    lines = ["", "Weight: how much a view counts (0 = not used).", model.summary()]
+def details(model: MultipleKernelClusterer, seconds: float, decision: str) -> list[str]:
+    """Return how a fit came about: decisions, kernels, weights, solver and gaps."""
+    sizes = [
+        count(len(model.labels_), "sample"),
+        count(len(model.weights_), "kernel"),
+        count(model.n_clusters_, "cluster"),
+    ]
+    lines = [f"{type(model).__name__}: {', '.join(sizes)}, {seconds:.2f} s"]
+    if decision:
+        lines.append(decision)
+    if hasattr(model, "bank_"):
+        lines += model.bank_.explain().splitlines()
+    lines += ["", "Weight: how much a view counts (0 = not used).", model.summary()]
     if hasattr(model, "approximation_error_"):
         missed = ", ".join(f"{share:.4f}" for share in model.approximation_error_)
         lines.append(
@@ -94,7 +104,10 @@ def details(model: MultipleKernelClusterer) -> list[str]:
         lines.append(
             f"Anchor: {model.anchor_:g}{why}; 0 is SimpleMKKM on views that agree."
         )
-    return [*lines, _certificate(model)]
+    lines.append(_certificate(model))
+    if hasattr(model, "missingness_"):
+        lines.append(model.missingness_.summary())
+    return lines
 
 
 def cluster_sizes(labels: Any, k: int = 0, names: Sequence[str] | None = None) -> str:
