@@ -253,8 +253,8 @@ class _Search:
         elif not share_some:
             self.add(
                 name,
-                f"has ids such as {names[0]!r}, none of which {reference!r} has "
-                f"({others[0]!r}, ...)",
+                f"has ids such as {names[0]!r}, none of which is in common with "
+                f"{reference!r} ({others[0]!r}, ...)",
                 "give the same samples the same ids",
                 remedy="give the same samples the same ids in both files",
             )
