@@ -222,8 +222,10 @@ class KernelBank(TransformerMixin, Parameters):
             digest = fingerprint(view)
             if digest is None:
                 is_counts = isinstance(preparation, LogTfIdf | CountComponents)
-                is_wide = is_counts and _is_wide(view)
-                view = as_csr(view) if is_wide else copy_array(view)
+                if is_counts and _is_wide(view):
+                    view = as_csr(view)
+                else:
+                    view = copy_array(view)
             each = ViewKernels(
                 name=name,
                 view=view,

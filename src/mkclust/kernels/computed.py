@@ -278,7 +278,8 @@ def _set_own(
         square = tile[:, start : rows.stop - columns.start]
         set_diagonal(square, diagonal[rows])
         return
-    numbers, others = (np.arange(diagonal.shape[0])[each] for each in (rows, columns))
-    same = to_device(numbers[:, None] == others, tile)
+    everyone = np.arange(diagonal.shape[0])
+    numbers = everyone[rows]
+    same = to_device(numbers[:, None] == everyone[columns], tile)
     own = select(diagonal, numbers)[:, None]
     tile[...] = namespace(tile).where(same, own, tile)

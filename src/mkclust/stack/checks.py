@@ -212,7 +212,9 @@ def learn_centering(
     typical = float(xp.mean(xp.abs(diagonal)))
 
     # Entries much smaller than the diagonal must also keep their digits.
-    number_type = "float32" if kernel.precision > 1e-10 else "float64"
+    number_type = "float64"
+    if kernel.precision > 1e-10:
+        number_type = "float32"
     smallest = float(np.finfo(number_type).smallest_normal)
     if 0 < typical < smallest / kernel.precision:
         raise ValueError(
