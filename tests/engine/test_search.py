@@ -5,8 +5,8 @@ import pytest
 
 from helpers.kernels import gaussian_kernels
 from helpers.problems import blob_kernels, commuting, top_eigenvalue_sum
-from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
+from mkclust.engine.simplex import CuttingSurfaces, Evaluation
 from mkclust.stack import DenseKernel, Factored, Kernel, Stack, as_stack
 
 RAW = {"center": False, "normalize": False, "validate": False}

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import Relaxation, ritz_vectors
 from mkclust.engine.protocol import StackLike
+from mkclust.engine.simplex import CuttingSurfaces, Evaluation
 from mkclust.linalg import (
     astype,
     namespace,

@@ -163,7 +163,7 @@ def certify(
 
     # If each product reads all kernels anew, more vectors take little longer, and a
     # search that will not be conclusive stops early.
-    n_probes = PROBES if holds_mix else 32
+    n_probes, sure_steps = (PROBES, MAX_STEPS) if holds_mix else (32, 6)
     found = search_missed(
         operator,
         relaxation,
@@ -172,7 +172,7 @@ def certify(
         key=key,
         rounding=rounding,
         n_probes=n_probes,
-        sure_steps=MAX_STEPS if holds_mix else 6,
+        sure_steps=sure_steps,
         mix_error=mix_error,
     )
     if not holds_mix:

@@ -312,7 +312,8 @@ class Krylov:
         self.values, self._S = top_eigenpairs(self.restricted(), self.size, self.rows)
         share = self._S[self._last, : self.width]
         gram = to_host(self._rest.T @ self._rest)
-        lengths = np.sqrt(np.maximum(np.sum(share * (gram @ share), axis=0), 0))
+        squares = np.sum(share * (gram @ share), axis=0)
+        lengths = np.sqrt(np.maximum(squares, 0))
         leading = self.values[: self.width]
         self.error = error_of_sum(leading, lengths, self.n_clusters)
 

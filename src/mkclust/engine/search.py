@@ -22,7 +22,6 @@ from mkclust.engine.certificate import (
     certify,
     rounding_of_entries,
 )
-from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import (
     Relaxation,
     block_width,
@@ -31,6 +30,7 @@ from mkclust.engine.eigen import (
     relax_whole,
 )
 from mkclust.engine.protocol import KernelLike, StackLike
+from mkclust.engine.simplex import CuttingSurfaces, Evaluation
 from mkclust.linalg import (
     EPS,
     FEW_SAMPLES,

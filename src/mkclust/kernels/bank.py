@@ -16,11 +16,7 @@ from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.counts import CountComponents
 from mkclust.kernels.formulas import Formula, read_formulas
 from mkclust.kernels.kinds import RULES, check_scale, choose_rules, requests_of, view
-from mkclust.kernels.neighbors import (
-    NeighborCount,
-    Neighborhoods,
-    count_neighbors,
-)
+from mkclust.kernels.neighbors import NEIGHBORS, Neighborhoods, count_neighbors
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.view_kernels import (
@@ -226,8 +222,10 @@ class KernelBank(TransformerMixin, Parameters):
             digest = fingerprint(view)
             if digest is None:
                 is_counts = isinstance(preparation, LogTfIdf | CountComponents)
-                is_wide = is_counts and _is_wide(view)
-                view = as_csr(view) if is_wide else copy_array(view)
+                if is_counts and _is_wide(view):
+                    view = as_csr(view)
+                else:
+                    view = copy_array(view)
             each = ViewKernels(
                 name=name,
                 view=view,
@@ -247,7 +245,7 @@ class KernelBank(TransformerMixin, Parameters):
         """Return the kernels of a view that the parameters ask for, or refuse them."""
         check_scale(self.scale)
         check_parameter("on_the_fly", self.on_the_fly, Flag())
-        check_parameter("neighbors", self.neighbors, NeighborCount())
+        check_parameter("neighbors", self.neighbors, NEIGHBORS)
         return read_formulas(self.widths, self.polynomials, self.linear)
 
     def _set_views(self, views: tuple[ViewKernels, ...]) -> None:

@@ -31,7 +31,7 @@ from mkclust.linalg import (
     triton_module,
 )
 from mkclust.stack import Source
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +70,6 @@ class ComputedKernel:
     # Of rows, without neighborhoods, if known.
     sums: Any = field(default=None, repr=False)
 
-    def row_sums(self) -> Float | None:
-        """Return the sums of rows, if they are known without computing these."""
-        if self.sums is None or self.shared is None:
-            return None
-        own_share = (1 - self.share) * self.sums
-        return own_share + self.share * self.shared.sum(axis=1)
-
 
 @dataclass(frozen=True, eq=False)
 class ComputedKernels(Source):
@@ -106,10 +99,13 @@ class ComputedKernels(Source):
 
     def sums(self) -> Array | None:
         """Return row sums, (m, n), if all kernels know theirs."""
-        found: list[Any] = [kernel.row_sums() for kernel in self.kernels]
-        if any(each is None for each in found):
+        if any(kernel.sums is None or kernel.shared is None for kernel in self.kernels):
             return None
-        return np.stack(found)
+        sums = [
+            (1 - kernel.share) * kernel.sums + kernel.share * kernel.shared.sum(axis=1)
+            for kernel in self.kernels
+        ]
+        return np.stack(sums)
 
     def entries(
         self,
@@ -282,7 +278,8 @@ def _set_own(
         square = tile[:, start : rows.stop - columns.start]
         set_diagonal(square, diagonal[rows])
         return
-    numbers, others = (np.arange(diagonal.shape[0])[each] for each in (rows, columns))
-    same = to_device(numbers[:, None] == others, tile)
+    everyone = np.arange(diagonal.shape[0])
+    numbers = everyone[rows]
+    same = to_device(numbers[:, None] == everyone[columns], tile)
     own = select(diagonal, numbers)[:, None]
     tile[...] = namespace(tile).where(same, own, tile)

@@ -39,7 +39,7 @@ from mkclust.linalg import (
     true_at,
     upper_bounds,
 )
-from mkclust.parameters import Allowed, Choice, Count, Either, Number
+from mkclust.parameters import Choice, Count, Either, Number
 from mkclust.types import Array, Float
 
 # Dissimilarities are equal if they differ by less than this share,
@@ -57,10 +57,11 @@ FAR = 1e300
 BLOCK_ROWS = 64
 
 
-def NeighborCount() -> Allowed:
-    """Allow None, "auto", a number of neighbors, or a share of the samples."""
-    share = Number(0, 1, open_low=True, open_high=True)
-    return Either(Either(Count(least=2), share), Choice((None, "auto")))
+# None, "auto", a number of neighbors, or a share of the samples.
+NEIGHBORS = Either(
+    Either(Count(least=2), Number(0, 1, open_low=True, open_high=True)),
+    Choice((None, "auto")),
+)
 
 
 def count_neighbors(neighbors: Any, n_samples: int) -> int:
@@ -98,10 +99,8 @@ class Neighborhoods(Stored):
     @cached_property
     def _memberships(self) -> Any:
         """The sparse factor A of the kernel: memberships, rows of unit length."""
-        counts = np.diff(self.members.indptr)
-        return scipy.sparse.csr_array(
-            scipy.sparse.diags_array(counts**-0.5) @ self.members
-        )
+        scale = scipy.sparse.diags_array(np.diff(self.members.indptr) ** -0.5)
+        return scipy.sparse.csr_array(scale @ self.members)
 
     @cached_property
     def _members_and_own(self) -> Any:

@@ -29,8 +29,7 @@ def hstack(*blocks: Array) -> Array:
 
 def inner_products(products: Array, H: Array) -> Float:
     """Return ``Tr(H^T K_p H)`` for every kernel, from the products K_p H, (m, n, b)."""
-    products_of_entries = products * H
-    return to_host(namespace(H).sum(products_of_entries, axis=(1, 2)))
+    return to_host(namespace(H).sum(products * H, axis=(1, 2)))
 
 
 def products_of_rows(rows: Array) -> Float:
@@ -39,9 +38,7 @@ def products_of_rows(rows: Array) -> Float:
     # One product of such matrices takes three times as long.
     for p in range(len(products)):
         others = rows[p:, :] @ rows[p, :]
-        with_others = to_host(others)
-        products[p, p:] = with_others
-        products[p:, p] = with_others
+        products[p, p:] = products[p:, p] = to_host(others)
     return products
 
 
@@ -125,8 +122,7 @@ def top_eigenpairs(
         values, vectors = eigh(M)
     first = max(len(values) - count, 0)
     # Copies, for not every library takes arrays in reverse.
-    leading = vectors[:, first:]
-    flipped = namespace(vectors).flip(leading, axis=1)
+    flipped = namespace(vectors).flip(vectors[:, first:], axis=1)
     return values[first:][::-1].copy(), copy_array(flipped)
 
 
@@ -138,8 +134,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     times.
     """
     eps = rounding_of(X)
-    squares_on_device = namespace(X).sum(X * X, axis=0)
-    squares = to_host(squares_on_device)
+    squares = to_host(namespace(X).sum(X * X, axis=0))
     for _ in range(3):
         if against is not None:
             X = X - against @ (against.T @ X)
@@ -179,8 +174,7 @@ def _inverse_root(gram: Float, eps: float) -> tuple[Float, float]:
     if largest > 1e3:
         values, vectors = eigh(gram)
         some = values > 10 * len(values) * eps
-        roots = np.sqrt(values[some])
-        root = vectors[:, some] / roots
+        root = vectors[:, some] / np.sqrt(values[some])
     return root, largest
 
 
@@ -203,8 +197,7 @@ def psd_part(M: Array, *, count: int = 0) -> tuple[Array, Float, Array]:
     n_kept = max(count, int((values > 0).sum()))
     values = values[:n_kept]
     vectors = vectors[:, :n_kept]
-    roots = np.sqrt(np.maximum(values, 0))
-    root = vectors * to_device(roots, vectors)
+    root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
     if is_foreign(M):
         # NumPy knows such a product to be symmetric; others round both sides.

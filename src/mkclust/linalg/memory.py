@@ -16,8 +16,7 @@ LITTLE = 16 * 2**20
 def available_bytes() -> int | None:
     """Return how much memory is free within control groups, None if not known."""
     limits = [_free_in_system(), *_free_in_groups()]
-    known = (n_bytes for n_bytes in limits if n_bytes is not None)
-    return min(known, default=None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def in_units(n_bytes: int) -> str:
@@ -56,9 +55,8 @@ def _free_in_groups() -> Iterator[int]:
             if most is None or used is None:
                 continue
             # Cached pages of files count as used, and are freed if memory is short.
-            fields = [line.split() for line in _lines(folder / "memory.stat")]
-            cached = sum(int(n) for name, n in fields if name == "inactive_file")
-            yield max(most - used + cached, 0)
+            stat = dict(line.split() for line in _lines(folder / "memory.stat"))
+            yield max(most - used + int(stat.get("inactive_file", 0)), 0)
 
 
 def _number(path: Path) -> int | None:
@@ -92,8 +90,9 @@ def require_memory(
     """Raise a MemoryError if fewer bytes are available on a device, or on the host."""
     if fits(n_bytes, available=available):
         return
-    memory = "memory" if available is None else "the device's memory"
+    memory = "the device's memory"
     if available is None:
+        memory = "memory"
         available = available_bytes() or 0
     raise MemoryError(
         f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} "

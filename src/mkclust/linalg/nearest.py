@@ -17,10 +17,8 @@ def largest(rows: Array, count: int) -> Array:
     """Return the largest entries of every row, falling, (n, count)."""
     xp = namespace(rows)
     if isinstance(rows, np.ndarray):
-        rest = rows.shape[1] - count
-        found = np.partition(rows, rest, axis=1)[:, -count:]
-        rising = np.sort(found, axis=1)
-        return rising[:, ::-1]
+        found = np.partition(rows, rows.shape[1] - count, axis=1)[:, -count:]
+        return np.sort(found, axis=1)[:, ::-1]
     if hasattr(xp, "topk"):  # torch: faster than to sort
         return xp.topk(rows, count, dim=1).values
     return xp.flip(xp.sort(rows, axis=1)[:, -count:], axis=1)
@@ -72,9 +70,8 @@ def _pieces(rows: Array, count: int) -> Array | None:
     """
     n, width = rows.shape
     n_pieces = width // PIECE
-    # Pieces are only worth it if they are this many times the entries looked for.
-    fewest_pieces = 4
-    if n_pieces < fewest_pieces * count:
+    # Pieces are only worth it if they are four times the entries looked for.
+    if n_pieces < 4 * count:
         return None
     whole = rows[:, : n_pieces * PIECE]
     return namespace(rows).reshape(whole, (n, PIECE, n_pieces))
@@ -83,17 +80,14 @@ def _pieces(rows: Array, count: int) -> Array | None:
 def places_of(is_true: Array) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and columns of the entries that are true, row by row, on the host."""
     if isinstance(is_true, np.ndarray):
-        flat = np.flatnonzero(is_true)
-        rows, columns = np.divmod(flat, is_true.shape[1])
-        return rows, columns
+        return np.divmod(np.flatnonzero(is_true), is_true.shape[1])
     rows, columns = namespace(is_true).nonzero(is_true)
     return to_host(rows, np.int64), to_host(columns, np.int64)
 
 
 def true_at(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
     """Return a sparse array that is true in places given row by row."""
-    numbers = np.arange(shape[0] + 1)
-    ends = np.searchsorted(rows, numbers)
+    ends = np.searchsorted(rows, np.arange(shape[0] + 1))
     marks = np.ones(len(rows), bool)
     return scipy.sparse.csr_array((marks, columns, ends), shape)
 

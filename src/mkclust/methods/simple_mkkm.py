@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.engine.certificate import rounding_of_entries, search_key
-from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import search
-from mkclust.engine.simplex import longest_step, reduced_direction
+from mkclust.engine.simplex import CuttingSurfaces, longest_step, reduced_direction
 from mkclust.fit import InductiveClusterer, Mixture, Solution
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.data.check import as_floats, check_masks, check_type
+from mkclust.data.distances import some_rows
 from mkclust.data.tables import as_table
 from mkclust.engine.eigen import extreme_eigenvalues
 from mkclust.linalg import (
@@ -211,7 +212,9 @@ def learn_centering(
     typical = float(xp.mean(xp.abs(diagonal)))
 
     # Entries much smaller than the diagonal must also keep their digits.
-    number_type = "float32" if kernel.precision > 1e-10 else "float64"
+    number_type = "float64"
+    if kernel.precision > 1e-10:
+        number_type = "float32"
     smallest = float(np.finfo(number_type).smallest_normal)
     if 0 < typical < smallest / kernel.precision:
         raise ValueError(
@@ -247,8 +250,8 @@ def learn_scale(
         if numbers is not None:
             found = numbers[found]
         raise ValueError(
-            f"{label}: zero self-similarity (after centering: at the very mean of all "
-            f"samples) of samples {join_words(found)}, which cannot be scaled to a "
+            f"{label}: samples {join_words(found)} have zero self-similarity (after "
+            "centering: at the very mean of all samples) and cannot be scaled to a "
             "unit diagonal; drop those samples, leave the kernel out, or pass "
             "normalize=False"
         )
@@ -307,8 +310,7 @@ def refuse_distances(kernel: Kernel, label: str) -> None:
     diagonal = kernel.diagonal()
     xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
-    count = min(n, 128)
-    samples = np.sort(np.random.default_rng(0).choice(n, count, replace=False))
+    samples = some_rows(np.arange(n), 128)
     D = to_host(kernel.entries(samples, samples))
     apart = D[~np.eye(len(D), dtype=bool)]
     # The largest self-distance by rounding, as a share of the other distances.
@@ -330,20 +332,16 @@ def refuse_distances(kernel: Kernel, label: str) -> None:
 def _leading_eigenvalues_are_negative(D: Float) -> bool:
     """Return whether leading eigenvalues are negative, but for mean and diagonal."""
     centered = D - D.mean(axis=0)
-    centered -= centered.mean(axis=1)[:, None]
-    values = eigvalsh(centered)
+    values = eigvalsh(centered - centered.mean(axis=1)[:, None])
     # Centering has one eigenvalue of zero; a change of the diagonal moves the others
     # alike.
     values = np.delete(values, np.argmin(np.abs(values)))
     values = values - values.mean()
     # For a matrix of independent noise, the standard deviation of this skewness is
     # sqrt(6) n^-1.5.
-    squares = np.sum(values**2)
-    size = max(squares, np.finfo(float).tiny)
-    cubes = np.sum(values**3)
-    skewness = cubes / size**1.5
-    limit = -8 * len(D) ** -1.5
-    return bool(skewness < limit)
+    size = max(np.sum(values**2), np.finfo(float).tiny)
+    skewness = np.sum(values**3) / size**1.5
+    return bool(skewness < -8 * len(D) ** -1.5)
 
 
 def make_positive(kernel: Standardized, label: str, psd: str) -> Standardized:

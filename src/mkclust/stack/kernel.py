@@ -132,7 +132,10 @@ class DenseKernel(Kernel):
     storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
 
     def rows(self, index: Any) -> Array:
-        return _dense(select(self.matrix, index))
+        rows = select(self.matrix, index)
+        if is_sparse(rows):
+            rows = rows.toarray()
+        return astype(rows, "float64")
 
     def diagonal(self) -> Array:
         """Return a copy of the diagonal, (n,), in float64."""
@@ -146,16 +149,14 @@ class DenseKernel(Kernel):
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
         own = precision_of(self.matrix)
-        on_host = not is_on_accelerator(self.matrix)
-        if on_host and precision_of(V) == "float64" and own == "float32":
-            # Some rows at a time, without a copy in float64.
-            return super().__matmul__(V)
-        # On an accelerator, in the matrix's own type.
-        X = astype(V, own)
-        if on_host and own == "float32":
-            return astype(self.matrix @ X, precision_of(V))
-        # By symmetry; this order is faster but for single precision on the host.
-        return astype((X.T @ self.matrix).T, precision_of(V))
+        if own == "float32" and not is_on_accelerator(self.matrix):
+            if precision_of(V) == "float64":
+                # Some rows at a time, without a copy in float64.
+                return super().__matmul__(V)
+            return self.matrix @ V
+        # On an accelerator, in the matrix's own type. By symmetry; this order is faster
+        # but for single precision on the host.
+        return astype((astype(V, own).T @ self.matrix).T, precision_of(V))
 
 
 @dataclass(frozen=True)
@@ -168,28 +169,15 @@ class Factored(Kernel):
 
     def rows(self, index: Any) -> Array:
         """Return rows of ``F F^T``, (s, n), in float64."""
-        return _dense(select(self.F, index) @ self.F.T)
+        return astype(select(self.F, index) @ self.F.T, "float64")
 
     def diagonal(self) -> Array:
         """Return the squared lengths of the rows of F, (n,), in float64."""
-        if is_sparse(self.F):
-            squares = self.F.multiply(self.F).sum(axis=1)
-            return np.asarray(squares, dtype=np.float64).reshape(-1)
         return astype(namespace(self.F).sum(self.F * self.F, axis=1), "float64")
 
     def __matmul__(self, V: Array) -> Array:
-        X = V
-        if not is_sparse(self.F):
-            X = astype(V, precision_of(self.F))
-        inner = self.F.T @ X
+        inner = self.F.T @ astype(V, precision_of(self.F))
         return astype(self.F @ inner, precision_of(V))
-
-
-def _dense(rows: Any) -> Array:
-    """Return rows in float64, written out if they are sparse."""
-    if is_sparse(rows):
-        rows = rows.toarray()
-    return astype(rows, "float64")
 
 
 class Wrapped(Kernel):

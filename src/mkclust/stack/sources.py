@@ -44,7 +44,7 @@ class Source:
     n_kernels: Any  # m
     n_samples: int  # n
     dtype: Any  # number type of the rows, as their library names it
-    like: Any = None  # an array beside the rows; None for NumPy
+    like: Any = None  # an array beside the rows; None, or any other, for NumPy
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return rows from start to stop of every kernel, m of (stop - start, n)."""
@@ -84,8 +84,7 @@ class Source:
         if free is not None:  # on a device, a small share of the free memory
             return min(max(1, int(0.004 * free / row_bytes)), n)
         # A small share of all rows, so that small problems stay small.
-        bytes_of_rows = self.n_kernels * row_bytes
-        rows = min(BLOCK_BYTES // bytes_of_rows, n // 32)
+        rows = min(BLOCK_BYTES // (self.n_kernels * row_bytes), n // 32)
         return min(max(FEWEST_ROWS, rows), n)
 
     def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
@@ -111,22 +110,22 @@ class Source:
         if not rest:
             return results
         indices = [wanted[place][0] for place in rest]
-        thin = [wanted[place][1] for place in rest]
-        for place, X in zip(rest, thin, strict=True):
-            results[place] = empty(tuple(X.shape), X, precision_of(X))
-        on_accelerator = is_on_accelerator(self.like)
-        if on_accelerator:
-            thin = [astype(X, precision_of(self)) for X in thin]
-
         source = self
         if indices != list(range(self.n_kernels)):
             source = self.only(indices)
+
+        factors = []
+        for place in rest:
+            X = wanted[place][1]
+            results[place] = empty(tuple(X.shape), X, precision_of(X))
+            # An accelerator computes in the number type of the rows.
+            on_accelerator = is_on_accelerator(self.like)
+            precision = precision_of(self if on_accelerator else X)
+            factors.append((results[place], astype(X, precision), precision))
         for part, blocks in source.blocks():
-            for place, X, block in zip(rest, thin, blocks, strict=True):
-                if not on_accelerator:
-                    block = astype(block, precision_of(X))
-                product = astype(block @ X, precision_of(results[place]))
-                results[place][part, :] = product
+            for (result, X, precision), block in zip(factors, blocks, strict=True):
+                product = astype(block, precision) @ X
+                result[part, :] = astype(product, precision_of(result))
         return results
 
     def rows_of(self, index: int, samples: Any) -> Array:
@@ -185,8 +184,7 @@ class SourceAdapter(Source):
         self.n_samples = source.n_samples
         self.kernels = range(source.n_kernels) if kernels is None else tuple(kernels)
         self.n_kernels = len(self.kernels)
-        first = _listed(source.rows(0, 0))[0]
-        self.like = first if is_foreign(first) else None
+        self.like = _listed(source.rows(0, 0))[0]
 
     def rows(self, start: int, stop: int) -> list[Array]:
         """Return rows of the kernels that were chosen."""
@@ -202,7 +200,7 @@ class MatrixRows(Source):
     def __init__(self, matrix: Any):
         self.matrix = matrix
         self.n_samples = matrix.shape[0]
-        self.like = matrix if is_foreign(matrix) else None
+        self.like = matrix
         self.dtype = self.rows(0, 0)[0].dtype
 
     def rows(self, start: int, stop: int) -> list[Array]:

@@ -281,7 +281,9 @@ def _filled(
     """Return kernels over all samples, of which some are missing from them."""
     # Kernels of one view, or given ones with the same samples, share their map.
     shared: dict[Any, SampleMap] = {}
-    scale = np.ones(n_samples) if fill == "rescale" else None
+    scale = None
+    if fill == "rescale":
+        scale = np.ones(n_samples)
     mapped: list[Kernel] = []
     of_views = [None] * len(kernels) if views is None else views
     for kernel, view, has in zip(kernels, of_views, observed, strict=True):
