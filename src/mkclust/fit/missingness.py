@@ -91,6 +91,10 @@ class Missingness:
         bound = len(found) / (1 + self.n_permutations) / np.sum(found == smallest)
         return smallest * bool(smallest <= bound * (1 + ROUNDING))
 
+    def p_text(self, value: float) -> str:
+        """Return a p-value, as a bound if no permutation says as much."""
+        return p_of_draws(value, self.least_p_value)
+
     @property
     def followed_views(self) -> tuple[str, ...]:
         """Views whose missing samples the clusters follow, the most followed first."""
@@ -139,7 +143,7 @@ class Missingness:
             finding = "do not follow which views are missing"
         numbers = (
             f"mutual information {round(agreement, 2) + 0:.2f}, "
-            f"p-value {p_of_draws(p_value, self.least_p_value)}"
+            f"p-value {self.p_text(p_value)}"
         )
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
