@@ -158,14 +158,17 @@ class Missingness:
 
     def summary(self) -> str:
         """Return the verdict, and the numbers of samples by pattern and cluster."""
-        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
-        for pattern, n in zip(self.patterns, self.counts, strict=True):
-            title = words.get(pattern) or join_words(pattern or ())
-            rows.append([title, *map(str, [*n.tolist(), n.sum()])])
+        rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
         return f"{self.verdict()}\n{text_table(rows)}"
 
     __repr__ = summary
+
+    def rows(self) -> list[tuple[str, np.ndarray]]:
+        """Return every pattern in words with its samples in each cluster."""
+        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
+        titles = [words.get(each) or join_words(each or ()) for each in self.patterns]
+        return list(zip(titles, self.counts, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""
