@@ -4,7 +4,7 @@ squares."""
 import numpy as np
 
 from mkclust import LKAM, MKKMMiR
-from mkclust.methods.localize import localize
+from mkclust.methods.localized_simple_mkkm import localize
 from mkclust.methods.mkkm_mir import descend_regularized
 
 

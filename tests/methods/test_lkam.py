@@ -3,7 +3,7 @@ import pytest
 
 from helpers.problems import projector, random_kernels, raw
 from mkclust.methods import solve_lkam
-from mkclust.methods.localize import neighborhood_mask, neighborhood_size
+from mkclust.methods.localized_simple_mkkm import neighborhood_mask, neighborhood_size
 
 
 def local_quantities(kernels, neighbors):

@@ -13,7 +13,7 @@ from helpers.problems import (
 )
 from mkclust import LocalizedSimpleMKKM, SimpleMKKM
 from mkclust.methods import solve_localized_simple_mkkm
-from mkclust.methods.localize import neighborhood_size
+from mkclust.methods.localized_simple_mkkm import neighborhood_size
 from mkclust.stack import as_stack
 
 pytestmark = pytest.mark.slow

@@ -91,6 +91,10 @@ class Missingness:
         bound = len(found) / (1 + self.n_permutations) / np.sum(found == smallest)
         return smallest * bool(smallest <= bound * (1 + ROUNDING))
 
+    def p_text(self, value: float) -> str:
+        """Return a p-value, as a bound if no permutation says as much."""
+        return p_of_draws(value, self.least_p_value)
+
     @property
     def followed_views(self) -> tuple[str, ...]:
         """Views whose missing samples the clusters follow, the most followed first."""
@@ -139,7 +143,7 @@ class Missingness:
             finding = "do not follow which views are missing"
         numbers = (
             f"mutual information {round(agreement, 2) + 0:.2f}, "
-            f"p-value {p_of_draws(p_value, self.least_p_value)}"
+            f"p-value {self.p_text(p_value)}"
         )
         return f"The clusters {finding} (adjusted {numbers}).{rest}"
 
@@ -154,14 +158,17 @@ class Missingness:
 
     def summary(self) -> str:
         """Return the verdict, and the numbers of samples by pattern and cluster."""
-        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
-        for pattern, n in zip(self.patterns, self.counts, strict=True):
-            title = words.get(pattern) or join_words(pattern or ())
-            rows.append([title, *map(str, [*n.tolist(), n.sum()])])
+        rows += [[title, *map(str, [*n.tolist(), n.sum()])] for title, n in self.rows()]
         return f"{self.verdict()}\n{text_table(rows)}"
 
     __repr__ = summary
+
+    def rows(self) -> list[tuple[str, np.ndarray]]:
+        """Return every pattern in words with its samples in each cluster."""
+        words: dict[Any, str] = {None: "rarer patterns", (): "no view"}
+        titles = [words.get(each) or join_words(each or ()) for each in self.patterns]
+        return list(zip(titles, self.counts, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it; rarer patterns are missing from None."""

@@ -4,7 +4,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from mkclust.fit.solution import Solution
-from mkclust.methods.localize import LocalizedClusterer, Neighbors, localize
+from mkclust.methods.localized_simple_mkkm import (
+    LocalizedClusterer,
+    Neighbors,
+    localize,
+)
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import Stack
