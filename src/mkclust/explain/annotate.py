@@ -417,7 +417,11 @@ def _variables(
     found = {}
     for names in [*pairs, *usual]:
         times, marks = (single.pop(name) for name in names)
-        events = read_events(marks.values[0], marks.levels, marks.columns[0])
+        events = read_events(
+            marks.values[0],
+            marks.levels,
+            marks.columns[0],
+        )
         assert events is not None
         found[", ".join(names)] = _Variable(
             times.columns + marks.columns,
