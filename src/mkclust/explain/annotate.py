@@ -364,8 +364,11 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(
             f"labels have the shape {values.shape}: pass one cluster per sample"
         )
-    if pd.isna(values).any():
-        raise ValueError("labels: some are missing: drop these samples")
+    n_missing = int(pd.isna(values).sum())
+    if n_missing:
+        raise ValueError(
+            f"labels: {n_missing} of {len(values)} are missing: drop these samples"
+        )
     if index is None:
         index = len(values)
     is_covered = values != UNCOVERED
