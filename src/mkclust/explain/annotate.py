@@ -364,8 +364,11 @@ def _read_labels(labels: Any) -> tuple[np.ndarray, list[str], Any]:
         raise ValueError(
             f"labels have the shape {values.shape}: pass one cluster per sample"
         )
-    if pd.isna(values).any():
-        raise ValueError("labels: some are missing: drop these samples")
+    n_missing = int(pd.isna(values).sum())
+    if n_missing:
+        raise ValueError(
+            f"labels: {n_missing} of {len(values)} are missing: drop these samples"
+        )
     if index is None:
         index = len(values)
     is_covered = values != UNCOVERED
@@ -417,7 +420,11 @@ def _variables(
     found = {}
     for names in [*pairs, *usual]:
         times, marks = (single.pop(name) for name in names)
-        events = read_events(marks.values[0], marks.levels, marks.columns[0])
+        events = read_events(
+            marks.values[0],
+            marks.levels,
+            marks.columns[0],
+        )
         assert events is not None
         found[", ".join(names)] = _Variable(
             times.columns + marks.columns,

@@ -128,7 +128,11 @@ def align_clusters(model: Model, earlier: pd.Series) -> Model:
     numbers[is_free] = np.setdiff1d(np.arange(k), numbers)
     places = numbers.to_numpy(int)
 
-    model.labels_ = np.where(labels >= 0, places[labels], labels)
+    model.labels_ = np.where(
+        labels >= 0,
+        places[labels],
+        labels,
+    )
     model._centers = model._centers[np.argsort(places)]
     if hasattr(model, "missingness_"):
         found = model.missingness_

@@ -84,7 +84,11 @@ class ClusteredView:
         if not unfilled or fills is None:
             return entries
         # Values that differ by less, relatively, are the same in single precision.
-        return np.where(np.isclose(entries, fills, rtol=1e-6), np.nan, entries)
+        return np.where(
+            np.isclose(entries, fills, rtol=1e-6),
+            np.nan,
+            entries,
+        )
 
     def columns_among(self, samples: np.ndarray, **options: Any) -> Columns:
         """Return the columns of some rows of the view."""

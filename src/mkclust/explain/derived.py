@@ -144,7 +144,11 @@ def is_sum(values: Float, take_one: Columns, take_other: Columns) -> bool:
     squares = of_a[:, None] ** 2 + of_b**2
     explained = squares - 2 * np.outer(of_a, of_b) * of_both
     # Of two columns that are the same, one does as well.
-    explained = np.where(rest > 1 - SAME, explained / np.maximum(rest, 1 - SAME), 0)
+    explained = np.where(
+        rest > 1 - SAME,
+        explained / np.maximum(rest, 1 - SAME),
+        0,
+    )
     i, j = np.unravel_index(explained.argmax(), explained.shape)
     least = CERTAIN_BITS + np.log2(explained.size)
     # Three samples tell the weights, and so all other values.
@@ -217,7 +221,11 @@ def _bits_of_cut(values: Float, column: Float) -> float:
     if np.mean(_are_valleys(np.diff(steps), borders)) >= 0.5:
         return -np.inf
 
-    cost = _cost_of_pieces(len(borders) + 1, n_levels, len(codes))
+    cost = _cost_of_pieces(
+        len(borders) + 1,
+        n_levels,
+        len(codes),
+    )
     return float(log2_orders(counts) - log2_orders(table).sum() - cost)
 
 

@@ -356,7 +356,11 @@ def _contrast(table: Any, members: csr_array) -> tuple[np.ndarray, dict[str, Flo
         table = table / scales
         is_binary = (scales == 1) & (table * table == table).all(axis=0)
         n_known = np.maximum((1 - missing).sum(axis=0), 1)
-        means = np.where(is_binary, 0.0, table.sum(axis=0) / n_known)
+        means = np.where(
+            is_binary,
+            0.0,
+            table.sum(axis=0) / n_known,
+        )
         table = np.where(missing, 0.0, table - means)
 
     of_cluster = [

@@ -297,7 +297,11 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     # Positions of samples at the very center are zero up to rounding.
     near = (position >= -1e-6) & (position < CORE)
     cores = np.zeros((k, k), dtype=np.int64)
-    np.add.at(cores, (labels[near], neighbors[near]), 1)
+    np.add.at(
+        cores,
+        (labels[near], neighbors[near]),
+        1,
+    )
     # Every pair of clusters counts twice.
     n_within = int(np.minimum(cores, cores.T).sum())
     # How dense a border of a continuum is at least, in units of the sparser of the two

@@ -109,12 +109,22 @@ def margins(
     # From the border to the own center it is half of the way between two centers.
     own = np.take_along_axis(squares, labels[:, None], axis=1)
     shares = (squares - own) / between
-    np.put_along_axis(shares, labels[:, None], np.inf, axis=1)
+    np.put_along_axis(
+        shares,
+        labels[:, None],
+        np.inf,
+        axis=1,
+    )
     return shares.min(axis=1)
 
 
 def own_and_nearest(distances: Float, own: np.ndarray) -> tuple[Float, Float]:
     """Return the distances to the own center and to the nearest of the others."""
     others = distances.copy()
-    np.put_along_axis(others, own[:, None], np.inf, axis=1)
+    np.put_along_axis(
+        others,
+        own[:, None],
+        np.inf,
+        axis=1,
+    )
     return distances[np.arange(len(own)), own], others.min(axis=1)

@@ -138,7 +138,12 @@ def compare_survival(
         for each in rest
     }
     try:
-        hazards, p_value = _hazards(times[known], events[known], own, others)
+        hazards, p_value = _hazards(
+            times[known],
+            events[known],
+            own,
+            others,
+        )
     except ValueError as error:
         return SurvivalComparison(pairs, reason=str(error))
     return SurvivalComparison(
@@ -168,7 +173,12 @@ def _hazards(
     }
     p_value = np.nan
     if others:
-        without = fit_cox(times, events, matrix[:, len(own) :], list(others))
+        without = fit_cox(
+            times,
+            events,
+            matrix[:, len(own) :],
+            list(others),
+        )
         gain = 2 * (fit.log_likelihood - without.log_likelihood)
         p_value = float(chi2.sf(gain, len(own)))
     return pd.DataFrame(hazards), p_value
@@ -261,7 +271,11 @@ class _Likelihood:
         self.columns = columns[order]
         self.times = times[order]
         self.events = np.flatnonzero(is_event[order])
-        ends = np.searchsorted(-self.times, -self.times[self.events], side="right")
+        ends = np.searchsorted(
+            -self.times,
+            -self.times[self.events],
+            side="right",
+        )
         self.at_risk = ends - 1
         # Efron: the j-th of d events at one time counts these with a weight of 1 - j/d.
         _, self.step, sizes = np.unique(

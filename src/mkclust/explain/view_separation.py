@@ -218,7 +218,11 @@ def _compare_pairs(
         n_first = len(places[0])
         area = chance = np.nan
         if 2 <= n_first <= len(both) - 2:
-            area, *drawn = _areas(K[np.ix_(both, both)], n_first, rng)
+            area, *drawn = _areas(
+                K[np.ix_(both, both)],
+                n_first,
+                rng,
+            )
             chance = max(drawn)
         yield one, other, area, chance, len(both)
 

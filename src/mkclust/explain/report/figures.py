@@ -53,7 +53,11 @@ def _of_clusters(data: ReportData) -> Iterator[tuple[str, Plot]]:
         yield "separation", data.separation.plot
     yield "map", partial(plots.EmbeddingDisplay.from_estimator, model)
     if data.y is not None:
-        display = plots.ClassesDisplay(labels=data.labels, y=data.y, names=data.names)
+        display = plots.ClassesDisplay(
+            labels=data.labels,
+            y=data.y,
+            names=data.names,
+        )
         yield "classes", display.plot
     if found is not None:
         small = found.table[found.table["p_adjusted"] < SMALL_P]

@@ -208,7 +208,11 @@ def _table_of_hazards(name: str, comparison: SurvivalComparison) -> Block:
         Column("95% interval", interval),
         Column("p-value", hazards["p_value"], p_text),
     ]
-    return Block("table", columns, f"Hazard ratios ({name}), {of}: {samples}, {events}")
+    return Block(
+        "table",
+        columns,
+        f"Hazard ratios ({name}), {of}: {samples}, {events}",
+    )
 
 
 def _details_of_variables(found: Annotation) -> Iterator[Block]:
@@ -562,7 +566,11 @@ def _least_stable(data: ReportData, found: Stability) -> Iterator[Block]:
         f"{found.agreements.min():.2f} at least (adjusted Rand index)."
     )
     title = "The least stable samples"
-    yield Block("fold", [Block("quiet", about), Block("table", columns, title)], title)
+    yield Block(
+        "fold",
+        [Block("quiet", about), Block("table", columns, title)],
+        title,
+    )
 
 
 def _about_solution(data: ReportData) -> Iterator[str]:
