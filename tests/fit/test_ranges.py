@@ -105,8 +105,10 @@ def test_samples_of_the_same_kind_are_hardly_ever_outside(seed, n, kind):
     rows = draw(size=(n + 20, 30))
     if kind == "rare":
         rows[rng.uniform(size=rows.shape) < 0.8] = 0
-    share, *_ = find_outside(rows[:n], rows[n:])
-    assert share < 0.5
-    far_away, *_ = find_outside(rows[:n], 1e3 + np.abs(rows[n:]))
     have_ranges = (rows[:n] != 0).sum(axis=0) >= FEWEST_VALUES
+    n_compared = np.count_nonzero(rows[n:, have_ranges])
+    share, *_ = find_outside(rows[:n], rows[n:])
+    # Of a few values most may be outside by chance.
+    assert share <= 0.5 or n_compared < 10
+    far_away, *_ = find_outside(rows[:n], 1e3 + np.abs(rows[n:]))
     assert far_away > 0.5 or not have_ranges.any()

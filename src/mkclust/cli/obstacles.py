@@ -147,7 +147,11 @@ def command_with(cures: Sequence[Cure]) -> str:
     for cure in cures:
         if cure.parameter == "annotate" and cure.table is not None:
             words.remove(cure.value)  # it is not clustered
-        words += _as_typed(cure)
+        option, value = _as_typed(cure)
+        if cure.parameter in OF_ALL and option in words:  # typed with another value
+            words[words.index(option) + 1] = value
+        else:
+            words += [option, value]
     return shlex.join(["mkclust", *words])
 
 

@@ -332,6 +332,11 @@ def _about_groups(permuted: PermutedClusters) -> str:
     n_groups = len(np.unique(permuted.groups))
     found = f"Permutations respect {n_groups:,} groups of samples"
     n_orders = permuted.count_orders()
+    if n_orders == 1:
+        return (
+            f"{found}, and none changes the clusters: nothing can be tested with these "
+            "groups."
+        )
     # With fewer different orders, p-values are coarse.
     if n_orders < min(200, permuted.n_permutations):
         found += (

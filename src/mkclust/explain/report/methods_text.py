@@ -272,9 +272,12 @@ def _about_clusters(data: ReportData, seed: str, of_graph: bool) -> Iterator[str
     rows = "the relaxed partition"
     if of_graph:
         rows = "the leading eigenvectors of the graph"
+    drawn = f"random seed {seed}"
+    if data.model.random_state is None:
+        drawn = "no fixed seed"
     yield (
         f"Clusters were found by k-means with {count(data.model.n_init, 'start')} on "
-        f"the rows of {rows}, scaled to unit length (random seed {seed})."
+        f"the rows of {rows}, scaled to unit length ({drawn})."
     )
     if data.stability is not None:
         refits = count(len(data.stability.agreements), "refit")
