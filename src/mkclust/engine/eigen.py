@@ -222,7 +222,8 @@ def improve(
     while space.error > goal and space.n_products < max_products and n_waited < 5:
         # A step reduces the error about tenfold; a decomposition takes as long as one.
         ratio = space.error / max(goal, EPS * space.error)
-        n_steps = int(np.clip(np.ceil(np.log10(ratio)), 1, 4))
+        digits = np.ceil(np.log10(ratio))
+        n_steps = int(np.clip(digits, 1, 4))
         for _ in range(n_steps):
             if not space.expand():
                 max_products = 0  # an invariant space: the residuals are rounding
