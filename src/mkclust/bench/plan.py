@@ -18,6 +18,7 @@ from sklearn.model_selection import ParameterGrid
 from mkclust.bench.rows import canonical
 from mkclust.datasets import CATALOG
 from mkclust.datasets.read import find_entry
+from mkclust.files import errors_of
 from mkclust.fit import MultipleKernelClusterer
 from mkclust.fit.rounding import ROUNDINGS
 from mkclust.methods import METHODS
@@ -238,10 +239,9 @@ def read_plan(path: str | Path) -> Plan:
     """
     path = Path(path)
     try:
-        return _plan(
-            tomllib.loads(path.read_text(encoding="utf-8-sig")),
-            path.parent,
-        )
+        with errors_of(path):
+            text = path.read_text(encoding="utf-8-sig")
+        return _plan(tomllib.loads(text), path.parent)
     except ValueError as error:
         raise PlanError(f"{path}: {error}") from None
 
