@@ -103,7 +103,8 @@ def _read(path: Path) -> list[Row]:
     """Return the rows of a file, plain or compressed; none if there is no file."""
     for file in (path, path.with_name(f"{path.name}.gz")):
         if file.exists():
-            content = file.read_bytes()
+            with errors_of(file):
+                content = file.read_bytes()
             if file.suffix == ".gz":
                 content = gzip.decompress(content)
             return _parse(file, content)[0]
@@ -116,7 +117,7 @@ class Journal:
     def __init__(self, path: Path, key: Callable[[Row], Hashable]):
         self.path = path
         self._key = key
-        with path.open("a+b") as file:
+        with errors_of(path), path.open("a+b") as file:
             file.seek(0)
             objects, complete = _parse(path, file.read())
             file.truncate(complete)

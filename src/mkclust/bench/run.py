@@ -26,7 +26,7 @@ from mkclust.bench.execute import Job, execute
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, import_loaders
 from mkclust.bench.rows import Journal, Row, canonical
 from mkclust.datasets import CATALOG, load
-from mkclust.files import write_atomically
+from mkclust.files import errors_of, write_atomically
 from mkclust.version import versions
 
 
@@ -299,7 +299,8 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     if not file.exists():
         write_atomically({file: f"{json.dumps(protocol, indent=1)}\n".encode()})
     # Rows of earlier versions are all by rows of unit length.
-    before = {"rounding": "unit"} | json.loads(file.read_text(encoding="utf-8"))
+    with errors_of(file):
+        before = {"rounding": "unit"} | json.loads(file.read_text(encoding="utf-8"))
     for name, value in protocol.items():
         if before.get(name) != value:
             raise ValueError(

@@ -344,7 +344,8 @@ def has_features(part: Any, n_samples: int) -> bool:
 
 def _standardized(values: Any) -> Float:
     """Return columns with the mean zero and the deviation one, NaN as it is."""
-    return StandardScaler().fit_transform(np.asarray(values, dtype=float))
+    with np.errstate(invalid="ignore"):  # a column may hold nothing but NaN
+        return StandardScaler().fit_transform(np.asarray(values, dtype=float))
 
 
 def _strongest(part: Any, labels: np.ndarray, most: int) -> list[int]:
