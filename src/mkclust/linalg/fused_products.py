@@ -20,6 +20,8 @@ ROWS = 128
 SUMMED_COLUMNS = 4096
 # Columns of the thin matrix that a tile is multiplied with, at most.
 MOST_COLUMNS = 64
+# Features of a point that are kept on the chip.
+MOST_FEATURES = 128
 
 
 @triton.jit
@@ -91,7 +93,7 @@ def split_points(rows: Array) -> SplitPoints | None:
     """Split rows, (n, d); None if there are too many features, or all are zero."""
     n, d = rows.shape
     largest = float(rows.abs().max()) if n else 0.0
-    if d > 128 or not 0 < largest < math.inf:
+    if d > MOST_FEATURES or not 0 < largest < math.inf:
         return None
     # Numbers of about this size have low parts that are normal.
     unit = 2.0**14 / 2.0 ** math.ceil(math.log2(largest))
