@@ -101,24 +101,28 @@ def read_text(path: Path, selection: frozenset[str], layout: TableLayout) -> Tab
     names = unique_names(path, header)
     may_be_ids = _possible_ids(names, layout.id)
     check_memory(path, 8 * len(names) * n_lines)
+    unknown = MISSING.union(layout.missing)
     options: Any = {
         "sep": delimiter,
         "decimal": decimal,
         "names": names,
         "header": 0 if has_header else None,
-        "converters": dict.fromkeys(may_be_ids, str),
+        # With a mark, so that an id that is spelled like a missing value stays.
+        "converters": dict.fromkeys(may_be_ids, "={}".format),
         "na_values": [" ", *layout.missing],
         "skipinitialspace": delimiter == " ",
     }
     with opener(path, "rb") as file:
         frame = pd.read_csv(file, encoding=encoding, **options)
+    for name in may_be_ids:
+        frame[name] = frame[name].str.removeprefix("=")
     written = {name: frame[name] for name in may_be_ids}
-    for name in frame.select_dtypes(object):
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
         lengths = frame[name].dropna().astype(str).str.len()
         if len(lengths) and name not in layout.drop:
             row = f"row {lengths.idxmax() + 1:,} below the header"
             _check_length(path, f"{row}, the column {name or 1}", lengths.max())
-        frame[name] = _as_typed(frame[name], decimal, MISSING.union(layout.missing))
+        frame[name] = _as_typed(frame[name], decimal, unknown)
     notes = [] if has_header else ["The first line holds numbers: no header."]
     return {unpacked(path).stem: RawTable(frame, written)}, notes
 
@@ -275,7 +279,7 @@ def read_sheets(path: Path, selection: frozenset[str], layout: TableLayout) -> T
         names = [name for name in sheets if name in selection] or sheets[:1]
         # Cells as they are: an id may be spelled like a missing value.
         options: Any = {"header": None, "dtype": object, "na_filter": False}
-        cells = {name: book.parse(name, **options) for name in names}
+        cells = {name: pd.read_excel(book, name, **options) for name in names}
     titles = names
     if not selection:
         titles = [path.stem]
