@@ -190,8 +190,8 @@ def key_of(value: Any) -> Any:
 
 def refuse_missing(index: Any, owner: str) -> None:
     """Refuse an index in which an id is missing."""
-    levels = pd.DataFrame(index.tolist())
-    missing = np.flatnonzero(levels.isna().any(axis=1))
+    levels = [index.get_level_values(level) for level in range(index.nlevels)]
+    missing = np.flatnonzero(np.any([pd.isna(level) for level in levels], axis=0))
     if len(missing):
         raise ValueError(
             f"the index of {owner} lacks {len(missing)} ids, the first in row "

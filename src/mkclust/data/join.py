@@ -128,13 +128,14 @@ def _ids_of(
         if not common:
             refuse_disjoint(first, index, title, label)
         if not len(index) == len(first) == common:
-            advice = id_advice(first, index) or "give the same samples the same ids"
-            raise ValueError(
+            message = (
                 f"{title} and {label} have {common} ids in common, and "
                 f"{len(first) - common} are only in {title}, {len(index) - common} "
-                f"only in {label}: {advice}, or pass join='inner' to keep the samples "
-                f"that all have or join='outer' to keep all samples ({BY_ROW})"
+                f"only in {label}: pass join='inner' to keep the samples that all have "
+                f"or join='outer' to keep all samples ({BY_ROW})"
             )
+            advice = id_advice(first, index)
+            raise ValueError(f"{message}. {advice}" if advice else message)
     return first
 
 
