@@ -230,13 +230,22 @@ def _empty_samples(kernel: Any) -> np.ndarray:
 
 
 def _nan_rows(values: Any) -> np.ndarray:
-    """Return which rows are NaN alone, in NumPy; integers never are."""
+    """Return which rows are NaN alone, in NumPy; the first column decides for most."""
+    empty = _is_nan(take_columns(values, np.arange(1)))[:, 0]
+    rows = np.flatnonzero(empty)
+    if len(rows):
+        empty[rows] = _is_nan(take(values, rows)).all(axis=1)
+    return empty
+
+
+def _is_nan(values: Any) -> np.ndarray:
+    """Return which values are NaN, in NumPy; integers never are."""
     if not is_foreign(values):
-        return np.all(np.asarray(pd.isna(values)), axis=1)
+        return np.array(pd.isna(values))
     xp = namespace(values)
     if xp.isdtype(values.dtype, "real floating"):
-        return to_host(xp.all(xp.isnan(values), axis=1), None)
-    return np.zeros(values.shape[0], bool)
+        return to_host(xp.isnan(values), None)
+    return np.zeros(values.shape, bool)
 
 
 def zero_samples(kernel: Any) -> np.ndarray | None:
@@ -247,6 +256,11 @@ def zero_samples(kernel: Any) -> np.ndarray | None:
         return None
     if is_sparse(kernel):
         kernel = kernel.tocsr()
+    elif kernel.shape[0] == kernel.shape[1]:
+        xp = namespace(kernel)
+        # A row of zeros has one on the diagonal, which is read faster.
+        if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):
+            return None
     zero = zero_rows(kernel)
     if zero.any():
         return zero
