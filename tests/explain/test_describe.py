@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from helpers.views import blob_views
-from mkclust import AverageKKM, describe
+from mkclust import AgreementKKM, AverageKKM, describe
 from mkclust.data import read_samples
 
 
@@ -208,3 +208,16 @@ def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(pro
         if row.feature.startswith("sex")
     }
     assert named == {(0, "sex=male"), (1, "sex=female"), (2, "sex=female")}
+
+
+def test_features_of_one_name_are_told_apart_by_their_views():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [40, 20])
+    tables = {}
+    for name in ("blood", "urine"):
+        values = rng.normal(size=(60, 2)) + 6 * y[:, None]
+        tables[name] = pd.DataFrame(values, columns=["iron", f"{name} only"])
+    text = str(describe(AgreementKKM(2, random_state=0).fit(tables), tables))
+    assert "iron in blood (" in text
+    assert "iron in urine (" in text
+    assert "blood only (" in text

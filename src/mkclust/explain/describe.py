@@ -148,11 +148,15 @@ class Description:
         lines = [
             "Clusters by what sets them apart (in standard deviations from the rest):"
         ]
+        features = self.table[["view", "feature"]].drop_duplicates()["feature"]
+        in_several = set(features[features.duplicated()])
         for cluster, title in enumerate(titles):
-            words = [
-                f"{printable(_phrase(row))} ({row.standardized:+.1f})"
-                for row in self.strongest(cluster, n_features)
-            ]
+            words = []
+            for row in self.strongest(cluster, n_features):
+                phrase = _phrase(row)
+                if row.feature in in_several:
+                    phrase += f" in {row.view}"
+                words.append(f"{printable(phrase)} ({row.standardized:+.1f})")
             what = ", ".join(words) or "nothing stands out"
             lines.append(f"{title:>{digits}}  {sizes[cluster]:>{width}}  {what}")
         return "\n".join([*lines, *map(printable, self.notes)])
