@@ -16,13 +16,7 @@ import pandas as pd
 
 from mkclust import plots
 from mkclust.cli.errors import CommandError
-from mkclust.cli.inputs import (
-    check_columns,
-    describe_groups,
-    read_inputs,
-    read_variables,
-    refuse_unmatched,
-)
+from mkclust.cli.inputs import describe_groups, read_inputs
 from mkclust.cli.models import Fit, fit, forgiving, measure_stability, new_model
 from mkclust.cli.obstacles import SAID_OF_FILES, advice_on
 from mkclust.cli.options import Request
@@ -44,6 +38,7 @@ from mkclust.cli.printing import (
     views_used,
 )
 from mkclust.cli.progress import Progress, session
+from mkclust.cli.variables import check_columns, read_variables, refuse_unmatched
 from mkclust.explain.annotate import annotate
 from mkclust.explain.cluster_names import name_clusters
 from mkclust.explain.describe import Description, describe

@@ -16,13 +16,12 @@ from mkclust.cli.inputs import (
     kept_ids,
     list_views,
     read_file,
-    read_variables,
     tables_of,
     undeclared_kernels,
-    why_unmatched,
     without_column,
 )
 from mkclust.cli.options import AUTO, Request
+from mkclust.cli.variables import read_variables, why_unmatched
 from mkclust.data.findings import (
     Cure,
     Finding,
